@@ -1,0 +1,38 @@
+# setup · demo · test · lint · bench: the whole of the project's housekeeping.
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.PHONY: setup demo test lint bench claims clean
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "recombine needs Python 3.11 or newer with venv; $(PYTHON) is not. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/recombine reproduce liang2025.hidden_square --workers 2 --records runs/demo --page runs/demo/report.html
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+# Measure every claim at quick size and write the page that a test compares with the records.
+claims: setup
+	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays --markdown docs/claims.md
+
+clean:
+	rm -rf .venv runs

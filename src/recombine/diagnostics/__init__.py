@@ -1,0 +1,5 @@
+"""Diagnostics: pure functions below, registered measurements above; a new file needs its line."""
+
+from recombine.diagnostics import additivity as additivity
+from recombine.diagnostics import position as position
+from recombine.diagnostics import risk as risk

@@ -1,0 +1,51 @@
+"""Where a decoder puts the bump: the place of the strongest pixel, read the right way round."""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from recombine.diagnostics.risk import blank
+from recombine.observe import Measured, Observed
+from recombine.registry import diagnostic
+
+
+def peak(images: Float[Tensor, "n rows cols"], background: float) -> Int[Tensor, "n 2"]:
+    """Find the row and column of the pixel that differs most from the background."""
+    strongest = (images - background).abs().flatten(1).argmax(dim=1)
+    cols = images.shape[2]
+    return torch.stack([strongest // cols, strongest % cols], dim=1)
+
+
+def near(a: Int[Tensor, "n 2"], b: Int[Tensor, "n 2"], within: int = 1) -> Bool[Tensor, " n"]:
+    """Tell whether places agree up to `within` pixels on both axes."""
+    return ((a - b).abs() <= within).all(dim=1)
+
+
+def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]:
+    """Find held-out cells with no seen cell within one step: there a copy of a neighbor fails."""
+    seen = np.pad(inside, 1)
+    rows, cols = inside.shape
+    around = [seen[i : i + rows, j : j + cols] for i in range(3) for j in range(3)]
+    return np.asarray(~np.logical_or.reduce(around))
+
+
+@diagnostic
+def position(seen: Observed) -> Measured:
+    """Share of images whose strongest pixel is within one of the true one, on both axes.
+
+    `position_deep` counts only held-out cells that are more than one step from every seen cell:
+    next to the edge of a hole, repeating a training image already counts as right.
+    """
+    space, query, inside = seen.task.space, seen.split.query, seen.split.inside
+    if query.y.ndim != 3:
+        return {}
+    background = blank(query.y)
+    hit = near(peak(seen.outputs, background), peak(query.y, background)).cpu().numpy()
+    groups = {"id": inside, "ood": ~inside}
+    if space.finite and len(space.shape) == 2 and len(query) == space.size:
+        at = space.index(query.z)
+        table = np.zeros(space.size, dtype=bool)
+        table[at] = inside
+        groups["deep"] = deep(table.reshape(space.shape)).ravel()[at]
+    return {f"position_{name}": hit[rows].mean() for name, rows in groups.items() if rows.any()}

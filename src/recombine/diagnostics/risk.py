@@ -1,0 +1,55 @@
+"""Error on seen and on held-out combinations, on a scale where a constant answer scores 1."""
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from recombine.observe import Measured, Observed
+from recombine.registry import diagnostic
+
+
+def squared_error(
+    outputs: Shaped[Tensor, "n *shape"], targets: Shaped[Tensor, "n *shape"]
+) -> Float[Tensor, " n"]:
+    """Mean squared error of each example."""
+    return (outputs - targets).square().flatten(1).mean(dim=1)
+
+
+def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
+    """Find the background: the white of a dark bump, the black of a bright one.
+
+    Predicting it everywhere is the baseline that raw errors hide.
+    """
+    low, high = float(targets.min()), float(targets.max())
+    return high if float(targets.median()) > (low + high) / 2 else low
+
+
+@diagnostic
+def risk(seen: Observed) -> Measured:
+    """Mean squared error inside and outside the support, raw and divided by a blank answer's."""
+    query, inside = seen.split.query, seen.split.inside
+    error = squared_error(seen.outputs, query.y).double().cpu().numpy()
+    empty = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
+    base = empty.double().cpu().numpy()
+    found: Measured = {}
+    for name, rows in (("id", inside), ("ood", ~inside)):
+        if rows.any():
+            found[f"mse_{name}"] = error[rows].mean()
+            found[f"blank_{name}"] = base[rows].mean()
+            if base[rows].mean() > 0:
+                found[f"risk_{name}"] = error[rows].mean() / base[rows].mean()
+    return found
+
+
+@diagnostic
+def error_map(seen: Observed) -> Measured:
+    """Squared error at every cell of a finite space, and where the support lies."""
+    space, query = seen.task.space, seen.split.query
+    if not space.finite:
+        return {}
+    error = np.full(space.size, np.nan)
+    at = space.index(query.z)
+    error[at] = squared_error(seen.outputs, query.y).double().cpu().numpy()
+    support = np.zeros(space.size, dtype=bool)
+    support[at] = seen.split.inside
+    return {"error_map": error.reshape(space.shape), "support": support.reshape(space.shape)}

@@ -1,0 +1,159 @@
+"""Liang et al. 2025: decoders with perfectly disentangled inputs fail on a hidden square."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from torch import nn
+
+from recombine.claim import Verdict, decide, scores
+from recombine.experiment import Record, Result
+from recombine.models.decoders import cnn, mlp, outer
+from recombine.observe import examples, measure, observe
+from recombine.registry import claim, experiment
+from recombine.task import Data
+from recombine.tasks.bumps import bumps, hole
+from recombine.train import cosine, fit
+
+Run = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Square:
+    """A bump world with a hidden region, a decoder, and how long it trains."""
+
+    decoder: Literal["mlp", "cnn", "outer"] = "mlp"
+    """mlp and cnn are standard; outer draws each factor on its own and multiplies."""
+    encoding: Literal["population", "one_hot", "ramp"] = "population"
+    """How each coordinate is written: a bump of activity, one unit, or the number itself."""
+    hole: str = "center"
+    """What is hidden: center, corner, or low:high,low:high for x and y (half-open)."""
+    size: int = 14
+    """Pixels along one side of the image, and positions along each axis."""
+    sigma: float = 1.0
+    """Width of the bump in pixels."""
+    polarity: Literal["dark", "bright"] = "dark"
+    samples: int = 0
+    """Training examples drawn with replacement; 0 shows every cell of the support once."""
+    width: int = 256
+    """Units a layer (mlp)."""
+    channels: int = 32
+    """Channels a layer (cnn)."""
+    depth: int = 3
+    """Hidden layers (mlp, cnn)."""
+    steps: int = 4000
+    batch: int = 32
+    lr: float = 1e-3
+
+
+def build(cfg: Square, data: Data, seed: int) -> nn.Module:
+    """Build the decoder that a config names."""
+    if cfg.decoder == "mlp":
+        return mlp(data, width=cfg.width, depth=cfg.depth, seed=seed)
+    if cfg.decoder == "cnn":
+        return cnn(data, channels=cfg.channels, depth=cfg.depth, seed=seed)
+    return outer(data, seed=seed)
+
+
+@experiment(
+    smoke={"size": 7, "steps": 30, "width": 16, "channels": 4, "depth": 1},
+    paper={"size": 28, "samples": 2000, "channels": 64, "steps": 12500},
+    together=lambda cfg: 1 if cfg.decoder == "cnn" else 8,
+)
+def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
+    """A decoder sees a bump everywhere except in a square, and is asked to draw it there."""
+    task = bumps(cfg.size, cfg.sigma, cfg.polarity, cfg.encoding)
+    shown = ~hole(cfg.hole, cfg.size)
+    splits = [
+        task.split(shown, n=cfg.samples or None, rng=np.random.default_rng(seed)) for seed in seeds
+    ]
+    models = [build(cfg, s.train, seed) for s, seed in zip(splits, seeds, strict=True)]
+    histories = fit(
+        models,
+        [s.train for s in splits],
+        steps=cfg.steps,
+        batch=cfg.batch,
+        lr=cfg.lr,
+        schedule=cosine(),
+        seed=seeds,
+    )
+    results = []
+    for model, split, history in zip(models, splits, histories, strict=True):
+        seen = observe(model, task, split)
+        found, arrays = measure(seen, ("risk", "position", "additivity", "error_map"))
+        results.append(Result(found, arrays | examples(seen), history))
+    return results
+
+
+# What each decoder needs to fit what it is shown; chosen on seen combinations only.
+OWN: dict[str, dict[str, dict[str, Any]]] = {
+    "quick": {"cnn": {"depth": 2, "channels": 16, "steps": 1000, "lr": 3e-3}},
+    "paper": {"cnn": {"depth": 4, "steps": 3125}},
+}
+
+
+def runs(decoders: Sequence[str], encodings: Sequence[str]) -> Callable[[str], list[Run]]:
+    """List a run for every decoder and encoding, with the decoder's own settings at each size."""
+    return lambda size: [
+        {"decoder": d, "encoding": e, **OWN.get(size, {}).get(d, {})}
+        for d in decoders
+        for e in encodings
+    ]
+
+
+def worst(records: Sequence[Record], name: str, pick: Any, **where: Any) -> Any:
+    """Take, for each seed, the least favorable score over decoders and encodings."""
+    found = [
+        scores(records, name, decoder=d, encoding=e, **where)
+        for d, e in sorted({(r.config["decoder"], r.config["encoding"]) for r in records})
+    ]
+    return pick(found, axis=0)
+
+
+STANDARD = runs(("mlp", "cnn"), ("population", "ramp"))
+
+
+@claim("liang2025.hidden_square", runs=STANDARD, reference="0.02 to 0.09")
+def decoders_fit_what_they_see(records: Sequence[Record]) -> Verdict:
+    """Standard decoders (MLP and CNN, population and ramp codes) draw the bump where it was shown."""
+    return decide(worst(records, "risk_id", np.max), below=0.2, what="largest ID error / blank")
+
+
+@claim("liang2025.hidden_square", runs=STANDARD, reference="0.8 to 1.5")
+def decoders_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
+    """In the hidden square the same decoders are about as wrong as a blank image."""
+    return decide(worst(records, "risk_ood", np.min), above=0.5, what="smallest OOD error / blank")
+
+
+@claim("liang2025.hidden_square", runs=runs(("mlp",), ("population", "ramp")), reference="0.22")
+def mlp_misplaces_the_bump(records: Sequence[Record]) -> Verdict:
+    """An MLP does not even put the bump in the right place when no neighbor was shown."""
+    return decide(
+        worst(records, "position_deep", np.max),
+        below=0.3,
+        what="largest position accuracy away from the edge of the hole",
+    )
+
+
+@claim("liang2025.hidden_square", runs=runs(("cnn",), ("population", "ramp")), reference="0.25")
+def cnn_misplaces_the_bump(records: Sequence[Record]) -> Verdict:
+    """A CNN does not even put the bump in the right place when no neighbor was shown."""
+    return decide(
+        worst(records, "position_deep", np.max),
+        below=0.3,
+        what="largest position accuracy away from the edge of the hole",
+    )
+
+
+@claim("liang2025.hidden_square", runs=runs(("mlp",), ("population",)), reference="0.64")
+def failure_is_a_superposition(records: Sequence[Record]) -> Verdict:
+    """What an MLP draws in the hole is closer to a sum of one image a factor than the truth is."""
+    gain = scores(records, "additive_ood") - scores(records, "additive_truth")
+    return decide(gain, above=0.0, what="additive share of the outputs minus that of the truth")
+
+
+@claim("liang2025.hidden_square", runs=runs(("outer",), ("population",)))
+def rendering_by_factor_composes(records: Sequence[Record]) -> Verdict:
+    """A decoder that draws each factor on its own and multiplies is right in the hole as well."""
+    return decide(scores(records, "risk_ood"), below=0.05, what="OOD error / blank")

@@ -1,0 +1,60 @@
+"""What a diagnostic looks at: a model's outputs on what was asked, beside the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from recombine.error import nearest
+from recombine.registry import DIAGNOSTICS
+from recombine.task import Split, Task
+from recombine.train import predict
+
+Measured = dict[str, Any]  # name -> float, or array
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A model on a task: its outputs at every asked point, computed once for all diagnostics."""
+
+    task: Task
+    split: Split
+    outputs: Tensor
+    model: nn.Module
+
+
+def observe(model: nn.Module, task: Task, split: Split) -> Observed:
+    """Run the model on everything that is asked."""
+    return Observed(task, split, predict(model, split.query.x), model)
+
+
+def measure(seen: Observed, names: Iterable[str]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Apply registered diagnostics; numbers become scores, arrays stay arrays."""
+    scores: dict[str, float] = {}
+    arrays: dict[str, Any] = {}
+    for name in names:
+        if name not in DIAGNOSTICS:
+            raise nearest("diagnostic", name, DIAGNOSTICS)
+        for key, value in DIAGNOSTICS[name](seen).items():
+            if np.ndim(value):
+                arrays[key] = np.asarray(value)
+            else:
+                scores[key] = float(value)
+    return scores, arrays
+
+
+def examples(seen: Observed, each: int = 4) -> dict[str, Any]:
+    """Keep some outputs beside the truth, evenly spread over seen and held-out points."""
+    query, inside = seen.split.query, seen.split.inside
+    kept: dict[str, Any] = {}
+    for name, rows in (("id", np.flatnonzero(inside)), ("ood", np.flatnonzero(~inside))):
+        if len(rows):
+            at = rows[np.linspace(0, len(rows) - 1, 2 * each + 1).round().astype(int)[1::2]]
+            kept[f"shown_{name}"] = query.y[at].cpu().numpy().astype(np.float32)
+            kept[f"drawn_{name}"] = seen.outputs[at].cpu().numpy().astype(np.float32)
+            kept[f"where_{name}"] = query.z[at]
+    return kept

@@ -1,0 +1,23 @@
+"""Renderers: how one point of a space becomes an image."""
+
+import torch
+from torch import Tensor
+
+from recombine.error import Refused, nearest
+
+
+def bump(x: Tensor, y: Tensor, *, size: int, sigma: float = 1.0, polarity: str = "dark") -> Tensor:
+    """Draw a Gaussian bump at column `x` and row `y`: dark on white, or bright on black.
+
+    >>> bump(torch.tensor(1.0), torch.tensor(0.0), size=3).argmin().item()
+    1
+    """
+    if not sigma > 0:
+        raise Refused(f"A bump of width sigma={sigma} was asked for; sigma must be positive.")
+    if polarity not in ("dark", "bright"):
+        raise nearest("polarity", polarity, ("dark", "bright"))
+    at = torch.arange(size, device=x.device, dtype=x.dtype)
+    across = torch.exp(-((at - x) ** 2) / (2 * sigma**2))
+    down = torch.exp(-((at - y) ** 2) / (2 * sigma**2))
+    image = down[:, None] * across[None, :]
+    return 1 - image if polarity == "dark" else image

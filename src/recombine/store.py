@@ -1,0 +1,147 @@
+"""The store: one atomic file per record, arrays beside it, nothing half-written ever read."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recombine.error import Refused
+from recombine.experiment import Record
+
+
+class Damaged(Refused):
+    """A record that cannot be trusted: truncated, or changed after it was written."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of records: `<root>/<experiment>/<id>.json`, with `<id>.npz` for its arrays."""
+
+    root: Path
+
+    def path(self, record: Record) -> Path:
+        """Say where a record lies."""
+        return self.root / record.experiment / f"{record.id}.json"
+
+    def open(self) -> Store:
+        """Make the folder, or refuse because it cannot be written."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root):
+                return self
+        except OSError as problem:
+            raise Refused(
+                f"Records cannot be written to {self.root} ({problem.strerror}). "
+                "Choose a writable folder with --records."
+            ) from problem
+
+    def write(self, record: Record, arrays: Mapping[str, Any] | None = None) -> Path:
+        """Write arrays, then the record: whoever sees the record sees all of it."""
+        path = self.path(record)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if arrays:
+                held = io.BytesIO()
+                np.savez_compressed(held, **arrays)
+                _replace(path.with_suffix(".npz"), held.getvalue())
+            _replace(path, dump(record).encode())
+        except OSError as problem:
+            raise Refused(
+                f"Record {path.name} could not be written to {path.parent} ({problem.strerror}). "
+                "What was finished before is kept; make room or choose another folder with "
+                "--records, and give the same command again."
+            ) from problem
+        return path
+
+    def read(self, path: Path) -> Record:
+        """Read one record, or refuse it as damaged."""
+        try:
+            return load(path.read_text())
+        except (Damaged, UnicodeDecodeError) as problem:
+            raise Damaged(
+                f"Record {path} cannot be trusted: {problem} Delete it, or give the command that "
+                "made it again: a sweep sets it aside and repeats the run."
+            ) from problem
+
+    def find(self, experiment: str, id: str) -> Record | None:
+        """Read a record by its id; `None` when it was never written."""
+        path = self.root / experiment / f"{id}.json"
+        return self.read(path) if path.exists() else None
+
+    def records(self) -> Iterator[Record]:
+        """Read every record, in a fixed order."""
+        for path in sorted(self.root.glob("*/*.json")):
+            yield self.read(path)
+
+    def arrays(self, record: Record) -> dict[str, Any]:
+        """Read a record's arrays; empty when they were not kept."""
+        path = self.path(record).with_suffix(".npz")
+        if not path.exists():
+            return {}
+        try:
+            with np.load(path, allow_pickle=False) as held:
+                return {name: held[name] for name in held.files}
+        except (OSError, ValueError, EOFError, KeyError) as problem:
+            raise Damaged(
+                f"Arrays {path} cannot be read ({problem}). Delete them with their record and run "
+                "again."
+            ) from problem
+
+    def set_aside(self, experiment: str, id: str) -> Path:
+        """Rename a damaged record so that its run can be repeated and nothing is lost."""
+        path = self.root / experiment / f"{id}.json"
+        aside = path.with_suffix(".damaged")
+        path.replace(aside)
+        return aside
+
+
+def dump(record: Record) -> str:
+    """Write a record as text: one line a field, and a digest of the others."""
+    plain = asdict(record)
+    plain["digest"] = _digest(plain)
+    lines = [f" {json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in plain.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def load(text: str) -> Record:
+    """Read the text of a record, or refuse it."""
+    try:
+        plain = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise Damaged(f"it is not complete JSON ({problem}).") from problem
+    if not isinstance(plain, dict) or "digest" not in plain:
+        raise Damaged("it has no digest, so it was not written by recombine.")
+    if plain.pop("digest") != _digest(plain):
+        raise Damaged("it was changed after it was written (its digest differs).")
+    known = {f.name for f in fields(Record)}
+    try:
+        return Record(**{k: v for k, v in plain.items() if k in known})
+    except TypeError as problem:
+        raise Damaged(f"it lacks fields ({problem}).") from problem
+
+
+def _digest(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write to a temporary name, flush to the disk, rename."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,55 @@
+"""The bump world: a decoder is told where a bump is and must draw it (Liang et al. 2025)."""
+
+import re
+
+from recombine.encode import code, join
+from recombine.error import Refused
+from recombine.registry import task
+from recombine.render import bump
+from recombine.space import grid
+from recombine.support import Support, box
+from recombine.task import Task
+
+
+@task
+def bumps(
+    size: int = 28,
+    sigma: float = 1.0,
+    polarity: str = "dark",
+    encoding: str = "population",
+    width: float = 1.0,
+) -> Task:
+    """Draw a bump at column x and row y, both given in a perfectly disentangled code.
+
+    `width` is the width of the population code; one-hot and ramp codes have none.
+    """
+    if size < 2:
+        raise Refused(f"An image of side {size} was asked for; a bump world needs 2 or more.")
+    return Task(
+        grid(x=size, y=size),
+        inputs=join(*[code(encoding, size, width)] * 2),
+        targets=lambda z: bump(z[0], z[1], size=size, sigma=sigma, polarity=polarity),
+    )
+
+
+def hole(name: str, size: int) -> Support:
+    """Name a region to hide: the paper's center, a corner, or any `low:high,low:high` (half-open).
+
+    The center is [6, 23) of 28 pixels, as in the authors' code, and scales with the size.
+
+    >>> print(hole("center", 28), hole("corner", 28), hole("3:11,5:9", 28))
+    box(x=[6, 23), y=[6, 23)) box(x=[14, 28), y=[14, 28)) box(x=[3, 11), y=[5, 9))
+    """
+    named = {"center": (6 * size // 28, 23 * size // 28), "corner": (size // 2, size)}
+    if name in named:
+        return box(x=named[name], y=named[name])
+    found = re.fullmatch(r"(\d+):(\d+),(\d+):(\d+)", name)
+    if not found:
+        raise Refused(
+            f"The hole {name!r} is not known; use center, corner, or columns and rows as "
+            "low:high,low:high, such as 3:11,5:9."
+        )
+    a, b, c, d = map(int, found.groups())
+    if max(b, d) > size:
+        raise Refused(f"The hole {name!r} leaves the image, which has {size} pixels a side.")
+    return box(x=(a, b), y=(c, d))

@@ -1,0 +1,271 @@
+"""`fit`: the one training loop, for one model or for many seeds of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from math import cos, isfinite, pi
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from recombine.ensemble import Ensemble, Loss, Mapped, Objective, Single, Stacked, choose, mse
+from recombine.error import Refused
+from recombine.penalty import Penalty
+from recombine.task import Data
+
+Schedule = Callable[[float], float]  # share of training done -> factor
+Scorer = Callable[[nn.Module], Mapping[str, float]]
+
+# Who wants to know how far training is; `experiment` listens on behalf of the terminal.
+PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
+
+# Optimizers that treat every number by itself, so that a stack trains as its members would.
+ELEMENTWISE = ("SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta")
+FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened during training: losses and scores by step, and why it ended."""
+
+    steps: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)  # mean data loss since the step before
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    end: int = 0  # steps made
+    stopped: bool = False  # the loss came under `stop`
+    diverged: int | None = None  # the first step whose loss was not finite
+    engine: str = "turn"
+
+
+def cosine(end: float = 0.0) -> Schedule:
+    """Fall from 1 to `end` along a half cosine."""
+    return lambda t: end + (1 - end) * (1 + cos(pi * t)) / 2
+
+
+def warm_up(share: float) -> Schedule:
+    """Rise linearly from 0 to 1 during this share of training, then stay."""
+    return lambda t: min(1.0, t / share)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Make torch's global randomness, which module initialization uses, depend on `seed` only."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def fit(
+    models: nn.Module | Sequence[nn.Module],
+    data: Data | Sequence[Data],
+    *,
+    steps: int,
+    batch: int | None = None,
+    lr: float = 1e-3,
+    optimizer: type[Optimizer] = torch.optim.AdamW,
+    options: Mapping[str, Any] | None = None,
+    loss: Loss = mse,
+    penalties: Sequence[Penalty | tuple[Penalty, Schedule]] = (),
+    schedule: Schedule | None = None,
+    clip: float | None = None,
+    stop: float | None = None,
+    scores: Scorer | None = None,
+    every: int | None = None,
+    seed: int | Sequence[int] = 0,
+    engine: str = "auto",
+) -> list[History]:
+    """Train a model, or many models of one architecture at once; same numbers either way.
+
+    Give one `Data` for all models or one each, and one seed for each (`seed=0` counts up from 0).
+    `batch=None` is full-batch training; otherwise each model walks through its own endless
+    shuffle of the data, drawn from its seed. Every `every` steps (default: a hundredth of them) the
+    losses are looked at: the mean since the last look goes into the history, `scores(model)` is
+    recorded, training of a model ends when that mean is at most `stop`, and a loss that is not
+    finite ends it with `diverged` set. `penalties` come plain or with a schedule of their own;
+    `clip` bounds each model's gradient norm; `options` go to the optimizer.
+    """
+    models = [models] if isinstance(models, nn.Module) else list(models)
+    datas = [data] if isinstance(data, Data) else list(data)
+    seeds = [seed + i for i in range(len(models))] if isinstance(seed, int) else list(seed)
+    _check(models, datas, seeds, steps, batch)
+    every = every or max(1, steps // 100)
+    terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
+    objectives = [Objective(m, loss, [p for p, _ in terms]) for m in models]
+    for m in models:
+        m.train()
+
+    def loop(ensemble: Ensemble, rows: Sequence[int], how: str) -> list[History]:
+        """Train the models in `rows`, which `ensemble` holds, side by side."""
+        given = _optimizer(optimizer, ensemble.parameters, lr, options)
+        batches = _batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
+        log = [History(engine=how) for _ in rows]
+        recent = torch.empty(every, len(rows), device=datas[0].x.device)
+        live = list(range(len(rows)))
+        report = PROGRESS.get()
+        for step in range(steps):
+            if schedule:
+                for group in given.param_groups:
+                    group["lr"] = lr * schedule(step / steps)
+            for o in objectives:
+                o.factors = [warm(step / steps) if warm else 1.0 for _, warm in terms]
+            x, y = next(batches)
+            total, fitted = ensemble.losses(x, y)
+            given.zero_grad(set_to_none=True)
+            total.sum().backward()
+            if clip:
+                _clip(ensemble.parameters, clip, len(rows))
+            given.step()
+            recent[step % every] = fitted.detach()
+            if (step + 1) % every and step + 1 < steps:
+                continue
+            # The only place where the loop waits for the device.
+            window = recent[: step % every + 1]
+            for i, losses in enumerate(window.T.tolist()):
+                if i in live and _look(log, i, losses, step + 1, stop):
+                    live.remove(i)
+                    ensemble.write([i])
+            ensemble.write(live if scores or step + 1 == steps else [])
+            if scores:
+                for i in live:
+                    for name, value in scores(models[rows[i]]).items():
+                        log[i].scores.setdefault(name, []).append(float(value))
+                    models[rows[i]].train()
+            if report:
+                report(step + 1, steps)
+            if not live:
+                break
+        return log
+
+    x, y = next(_batches(datas[:1] * len(models), min(2, len(datas[0])), seeds))
+    how = choose(engine, objectives, x, y)
+    if how != "turn" and (
+        optimizer.__name__ not in ELEMENTWISE or len({len(d) for d in datas}) > 1
+    ):
+        how = "turn"
+    everyone = range(len(models))
+    if how == "stack":
+        history = loop(Stacked(models, loss), everyone, how)
+    elif how == "map":
+        history = loop(Mapped(objectives), everyone, how)
+    else:
+        history = []
+        for r in everyone:
+            with seeded(seeds[r]):
+                history += loop(Single(objectives[r]), [r], how)
+    for m in models:
+        m.eval()
+    return history
+
+
+def predict(model: nn.Module, x: Tensor, *, chunk: int = 1024) -> Tensor:
+    """Evaluate a model without gradients, in pieces."""
+    model.eval()
+    with torch.no_grad():
+        return torch.cat([model(part) for part in x.split(chunk)])
+
+
+def _look(log: list[History], i: int, losses: list[float], step: int, stop: float | None) -> bool:
+    """Enter a window of losses into the history of model `i`; tell whether its training ends."""
+    bad = next((k for k, v in enumerate(losses) if not isfinite(v)), None)
+    if bad is not None:
+        log[i] = replace(log[i], diverged=step - len(losses) + bad + 1, end=step)
+        return True
+    mean = sum(losses) / len(losses)
+    log[i].steps.append(step)
+    log[i].loss.append(mean)
+    log[i] = replace(log[i], end=step, stopped=stop is not None and mean <= stop)
+    return log[i].stopped
+
+
+def _check(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    seeds: Sequence[int],
+    steps: int,
+    batch: int | None,
+) -> None:
+    if not models:
+        raise Refused("fit was given no model; pass one, or one for each seed.")
+    if len(datas) not in (1, len(models)):
+        raise Refused(
+            f"fit was given {len(models)} models and {len(datas)} data sets; pass one for all, "
+            "or one for each model."
+        )
+    if len(seeds) != len(models):
+        raise Refused(f"fit was given {len(models)} models and {len(seeds)} seeds; pass as many.")
+    if steps < 1 or (batch is not None and batch < 1):
+        raise Refused(
+            f"fit was asked for {steps} steps of {batch} examples; both must be 1 or more."
+        )
+    if not all(len(d) for d in datas):
+        raise Refused("fit was given data without a single example; widen the support.")
+    shape = models[0](datas[0].x[:1]).shape if not _stateful(models[0]) else None
+    if shape is not None and shape[1:] != datas[0].y.shape[1:]:
+        raise Refused(
+            f"The model gives outputs of shape {tuple(shape[1:])}, but the targets have shape "
+            f"{tuple(datas[0].y.shape[1:])}; build the model for this data."
+        )
+
+
+def _stateful(model: nn.Module) -> bool:
+    """Tell whether a trial forward pass would leave a trace (batch norm, randomness)."""
+    return any(True for _ in model.buffers()) or any(
+        isinstance(m, nn.modules.dropout._DropoutNd) for m in model.modules()
+    )
+
+
+def _optimizer(
+    kind: type[Optimizer],
+    parameters: list[Tensor],
+    lr: float,
+    options: Mapping[str, Any] | None,
+) -> Optimizer:
+    extra = (
+        {"fused": True} if kind.__module__.startswith("torch.") and kind.__name__ in FUSED else {}
+    )
+    return kind(parameters, **{"lr": lr, **extra, **(options or {})})
+
+
+def _clip(parameters: Sequence[Tensor], bound: float, models: int) -> None:
+    """Scale each model's gradient to at most `bound`; stacks carry the model as first axis."""
+    grads = [p.grad for p in parameters if p.grad is not None]
+    rows = [g.reshape(models, -1) if models > 1 else g.reshape(1, -1) for g in grads]
+    norm = torch.stack([r.square().sum(dim=1) for r in rows]).sum(dim=0).sqrt()
+    scale = (bound / (norm + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(scale.view(-1, *[1] * (g.ndim - 1)) if models > 1 else scale)
+
+
+def _batches(
+    datas: Sequence[Data], batch: int | None, seeds: Sequence[int], block: int = 64
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (models, batch, …) inputs and targets forever, each model in its own shuffle."""
+    first = datas[0]
+    n, device, shared = len(first), first.x.device, all(d is first for d in datas)
+    if shared:
+        x, y = first.x[None], first.y[None]
+    else:
+        x, y = torch.stack([d.x for d in datas]), torch.stack([d.y for d in datas])
+    if batch is None or batch >= n:
+        x, y = x.expand(len(seeds), *x.shape[1:]), y.expand(len(seeds), *y.shape[1:])
+        while True:
+            yield x, y
+    row = torch.arange(len(seeds), device=device)[:, None] * (not shared)
+    sources = [torch.Generator().manual_seed(s) for s in seeds]
+    left = [torch.empty(0, dtype=torch.int64) for _ in seeds]
+    while True:
+        taken = []
+        for i, source in enumerate(sources):
+            parts = [left[i]]
+            while sum(map(len, parts)) < block * batch:
+                parts.append(torch.randperm(n, generator=source))
+            flat = torch.cat(parts)
+            taken.append(flat[: block * batch].view(block, batch))
+            left[i] = flat[block * batch :]
+        for chosen in torch.stack(taken, dim=1).to(device):
+            yield x[row, chosen], y[row, chosen]
