@@ -94,7 +94,8 @@ def decide(
     interval lies altogether beyond one of them, and an interval across a bound decides nothing.
     """
     v = np.asarray(values, dtype=np.float64)
-    bounds = [f"above {above:g}"] * (above is not None) + [f"below {below:g}"] * (below is not None)
+    limits = {"above": above, "below": below}
+    bounds = [f"{side} {limit:g}" for side, limit in limits.items() if limit is not None]
     asked = f"{what}, needed {' and '.join(bounds)}"
     if len(v) < LEAST:
         mean = float(v.mean()) if len(v) else None

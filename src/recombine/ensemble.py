@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.func import functional_call, stack_module_state, vmap
 
 from recombine.error import Refused, nearest
@@ -27,7 +30,6 @@ POINTWISE = (
     nn.Identity,
 )
 CONVOLUTIONS = nn.modules.conv._ConvNd
-DROPOUTS = nn.modules.dropout._DropoutNd
 
 
 def mse(prediction: Tensor, target: Tensor) -> Tensor:
@@ -62,6 +64,11 @@ class Objective(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Add the penalties to the loss."""
         data = self.loss(self.model(x), y)
+        if data.ndim:
+            raise Refused(
+                f"The loss gave a tensor of shape {tuple(data.shape)}, but one number is needed; "
+                "average it, as in reduction='mean'."
+            )
         total = data
         for factor, penalty in zip(self.factors, self.penalties, strict=True):
             total = total + factor * penalty(self.model, Batch(x, y))
@@ -74,9 +81,14 @@ class Single(Ensemble):
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
-        if any(isinstance(m, CONVOLUTIONS) for m in objective.modules()):
-            objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.parameters = list(objective.model.parameters())
+
+    def __enter__(self) -> Single:
+        self._order(torch.channels_last)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._order(torch.contiguous_format)
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Call the model; `x` and `y` have a leading axis of one."""
@@ -85,6 +97,42 @@ class Single(Ensemble):
 
     def write(self, rows: Sequence[int]) -> None:
         """Do nothing: the module trains in place."""
+
+    def _order(self, order: torch.memory_format) -> None:
+        for module in self.objective.model.modules():
+            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
+                module.to(memory_format=order)  # type: ignore[call-overload]
+
+
+class Readout(Function):
+    """Each model's mean squared error after a last linear layer, with few passes over memory.
+
+    The residual is the only tensor as large as the targets: it lives in a buffer that every step
+    uses again, and its scale enters the gradients through their smaller factor.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, y: Tensor, residual: Tensor
+    ) -> Tensor:
+        """Give (models,) errors of `h @ weight + bias` against `y`; overwrite `residual`."""
+        torch.sub(bias, y, out=residual).baddbmm_(h, weight)
+        ctx.save_for_backward(h, weight)
+        ctx.residual, ctx.scale = residual, 1 / residual[0].numel()
+        errors: Tensor = torch.linalg.vector_norm(residual, dim=2).square().sum(dim=1)
+        return errors.mul_(ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Give the gradients of `h`, `weight` and `bias`."""
+        h, weight = ctx.saved_tensors
+        scale = 2 * ctx.scale * grad[:, None, None]
+        wanted = ctx.needs_input_grad
+        to_h = ctx.residual.bmm(weight.mT) * scale if wanted[0] else None
+        to_weight = (h * scale).mT.bmm(ctx.residual) if wanted[1] else None
+        to_bias = ctx.residual.sum(dim=1, keepdim=True) * scale if wanted[2] else None
+        return to_h, to_weight, to_bias, None, None
 
 
 @final
@@ -95,33 +143,46 @@ class Stacked(Ensemble):
         self.chains = [chain(m) for m in models]
         self.loss = loss
         self.parameters = []
-        for layers in zip(*self.chains, strict=True):
-            if isinstance(layers[0], nn.Linear):
-                weight = torch.stack([layer.weight.detach().T for layer in layers])
-                self.parameters.append(weight.contiguous().requires_grad_())
-                if layers[0].bias is not None:
-                    bias = torch.stack([layer.bias.detach()[None] for layer in layers])
-                    self.parameters.append(bias.requires_grad_())
+        self.layers: list[tuple[nn.Module, list[Tensor]]] = []  # with their stacked weights
+        for alike in zip(*self.chains, strict=True):
+            held: list[Tensor] = []
+            if isinstance(alike[0], nn.Linear):
+                held = [_stack([layer.weight.T for layer in alike])]
+                if alike[0].bias is not None:
+                    held.append(_stack([layer.bias[None] for layer in alike]))
+            self.layers.append((alike[0], held))
+            self.parameters += held
+        self.residual = torch.empty(0)
+        last = max(
+            (i for i, (_, held) in enumerate(self.layers) if len(held) == 2),
+            default=len(self.layers),
+        )
+        reshaped = all(
+            isinstance(m, (nn.Flatten, nn.Unflatten)) for m, _ in self.layers[last + 1 :]
+        )
+        self.body = last if loss is mse and reshaped else len(self.layers)
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Run (models, batch, …) through the chain."""
-        given = iter(self.parameters)
         h = x
-        for layer in self.chains[0]:
+        for layer, held in self.layers[: self.body]:
             if isinstance(layer, nn.Linear):
-                weight = next(given)
-                h = (
-                    torch.bmm(h, weight)
-                    if layer.bias is None
-                    else torch.baddbmm(next(given), h, weight)
-                )
+                h = h.bmm(held[0]) if len(held) == 1 else torch.baddbmm(held[1], h, held[0])
             elif isinstance(layer, nn.Flatten):
                 h = h.flatten(2)
             elif isinstance(layer, nn.Unflatten):
                 h = h.unflatten(2, layer.unflattened_size)
             else:
                 h = layer(h)
-        if self.loss is mse:
+        if self.body < len(self.layers):
+            weight, bias = self.layers[self.body][1]
+            shape = (*h.shape[:2], weight.shape[2])
+            if self.residual.shape != shape:
+                self.residual = weight.new_empty(shape)
+            data = Readout.apply(  # type: ignore[no-untyped-call]
+                h, weight, bias, y.reshape(shape), self.residual
+            )
+        elif self.loss is mse:
             data = (h - y).square().flatten(1).mean(dim=1)
         else:
             data = vmap(self.loss)(h, y)
@@ -131,12 +192,11 @@ class Stacked(Ensemble):
         """Copy rows of the stacks back."""
         with torch.no_grad():
             for row in rows:
-                given = iter(self.parameters)
-                for layer in self.chains[row]:
+                for layer, (_, held) in zip(self.chains[row], self.layers, strict=True):
                     if isinstance(layer, nn.Linear):
-                        layer.weight.copy_(next(given)[row].T)
+                        layer.weight.copy_(held[0][row].T)
                         if layer.bias is not None:
-                            layer.bias.copy_(next(given)[row, 0])
+                            layer.bias.copy_(held[1][row, 0])
 
 
 @final
@@ -165,6 +225,12 @@ class Mapped(Ensemble):
                     parameter.copy_(self.state[name][row])
 
 
+def _stack(weights: Sequence[Tensor]) -> Tensor:
+    """Stack weights into a new leaf that trains if they did."""
+    stack = torch.stack([w.detach() for w in weights]).contiguous()
+    return stack.requires_grad_(weights[0].requires_grad)
+
+
 def chain(model: nn.Module) -> list[nn.Module]:
     """Flatten nested `Sequential`s into their layers."""
     if type(model) is nn.Sequential:
@@ -173,35 +239,47 @@ def chain(model: nn.Module) -> list[nn.Module]:
 
 
 def stackable(model: nn.Module) -> bool:
-    """Tell whether `Stacked` knows every layer of the model."""
-    return all(
+    """Tell whether `Stacked` knows every layer of the model, and none occurs twice."""
+    layers = chain(model)
+    own = sum(len(list(layer.parameters())) for layer in layers)
+    return own == len(list(model.parameters())) and all(
         type(layer) in (nn.Linear, *POINTWISE)
         or (type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1))
         or (type(layer) is nn.Unflatten and layer.dim == 1)
-        for layer in chain(model)
+        for layer in layers
     )
 
 
-def mappable(objectives: Sequence[Objective], x: Tensor, y: Tensor) -> bool:
-    """Tell whether `torch.func` maps these with the same numbers as one after another.
+def constant(objective: Objective, x: Tensor, y: Tensor) -> bool:
+    """Tell whether a forward pass leaves the buffers as they are (batch norm does not)."""
+    if not any(True for _ in objective.buffers()):
+        return True
+    trial = deepcopy(objective)
+    trial(x, y)
+    pairs = zip(objective.buffers(), trial.buffers(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
 
-    Random layers draw other numbers when mapped, convolutions become slow grouped ones, and
-    buffers that a forward pass changes (batch norm) cannot be mapped at all.
+
+def exact(
+    build: Callable[[], Ensemble], objectives: Sequence[Objective], x: Tensor, y: Tensor
+) -> bool:
+    """Tell on a small batch whether an ensemble can train and gives each model its own loss.
+
+    Random layers refuse to be mapped, and so does whatever else `torch.func` cannot do; models
+    that differ in more than their weights give other losses.
     """
-    for module in objectives[0].modules():
-        if isinstance(module, (*(CONVOLUTIONS,), DROPOUTS)):
-            return False
-    if any(True for _ in objectives[0].buffers()) and any(
-        isinstance(m, nn.modules.batchnorm._NormBase) for m in objectives[0].modules()
-    ):
-        return False
     try:
-        trial = Mapped(objectives)
+        if not constant(objectives[0], x[0], y[0]):
+            return False
+        trial = build()
         total, _ = trial.losses(x, y)
-        torch.autograd.grad(total.sum(), trial.parameters, allow_unused=True)
+        trained = [p for p in trial.parameters if p.requires_grad]
+        torch.autograd.grad(total.sum(), trained, allow_unused=True)
+        with torch.no_grad():
+            alone = [o(a, b)[0] for o, a, b in zip(objectives, x, y, strict=True)]
     except (RuntimeError, TypeError, ValueError):  # what torch.func raises for what it cannot map
         return False
-    return True
+    return torch.allclose(total, torch.stack(alone), rtol=1e-3, atol=1e-6, equal_nan=True)
 
 
 def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> str:
@@ -209,17 +287,42 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
     if name not in ("auto", "stack", "map", "turn"):
         raise nearest("engine", name, ("auto", "stack", "map", "turn"))
     first = objectives[0]
-    alike = len({str(o.model) for o in objectives}) == 1
-    can_stack = alike and not first.penalties and stackable(first.model)
-    if name == "stack" and not can_stack:
+    alike = len({_outline(o.model) for o in objectives}) == 1 and not any(
+        m._forward_hooks or m._forward_pre_hooks for o in objectives for m in o.modules()
+    )
+
+    def can_stack() -> bool:
+        return (
+            alike
+            and not first.penalties
+            and stackable(first.model)
+            and exact(lambda: Stacked([o.model for o in objectives], first.loss), objectives, x, y)
+        )
+
+    def can_map() -> bool:
+        # A module held under two names comes out of `functional_call` with mapped weights.
+        once = len(list(first.modules())) == len(list(first.named_modules(remove_duplicate=False)))
+        return alike and once and exact(lambda: Mapped(objectives), objectives, x, y)
+
+    if name == "stack" and not can_stack():
         raise Refused(
             "engine='stack' takes equal chains of Linear and pointwise layers without penalties; "
             f"{type(first.model).__name__} is not one. Use engine='auto'."
         )
+    if name == "map" and not can_map():
+        raise Refused(
+            "engine='map' takes equal models that torch.func can map: no randomness, no hooks, no "
+            f"buffers that change; {type(first.model).__name__} is not one. Use engine='auto'."
+        )
     if name != "auto":
         return name
-    if len(objectives) == 1 or not alike:
-        return "turn"
-    if can_stack:
+    if can_stack():
         return "stack"
-    return "map" if mappable(objectives, x, y) else "turn"
+    # Mapped convolutions become grouped ones, which are slower than one model after another.
+    slow = len(objectives) == 1 or any(isinstance(m, CONVOLUTIONS) for m in first.modules())
+    return "map" if not slow and can_map() else "turn"
+
+
+def _outline(model: nn.Module) -> tuple[Any, ...]:
+    """Describe all of a model but the values of its weights."""
+    return str(model), *((n, p.shape, p.requires_grad) for n, p in model.named_parameters())

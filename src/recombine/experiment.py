@@ -16,15 +16,19 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from recombine.error import Refused
-from recombine.registry import Experiment, changed, check_types
+from recombine.registry import Experiment, check_types
 
 if TYPE_CHECKING:
     from recombine.train import History
 
 DONE, FAILED, DIVERGED = "done", "failed", "diverged"
+
+# Torch's seed and Python's warnings belong to the process: threads (of dask) run one at a time.
+ALONE = Lock()
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,12 @@ def identify(experiment: Experiment, cfg: Any, seed: int, size: str = "quick") -
 
     Fields that equal their default do not enter, so that a new field orphans no record.
     """
-    own = {k: v for k, v in jsonable(cfg).items() if k in changed(cfg)}
+    default = jsonable(type(cfg)())
+    own = {
+        k: float(v) if isinstance(default[k], float) else v  # 1 and 1.0 are one number
+        for k, v in jsonable(cfg).items()
+        if v != default[k]
+    }
     text = json.dumps([experiment.name, size, seed, own], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -116,11 +125,14 @@ def execute(
     size: str = "quick",
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> list[tuple[Record, dict[str, Any]]]:
     """Run one config over some seeds and return a record and arrays for each.
 
     An exception becomes failure records with its traceback, so that one bad run stops no other; a
     seed whose loss stopped being finite becomes a record that says at which step, without scores.
+    `note` hears each warning once, as soon as it is raised: that a split is not compositional is
+    said before training.
     """
     import torch
 
@@ -129,13 +141,21 @@ def execute(
     check_types(cfg)
     if not seeds:
         raise Refused("No seed was given; a run needs at least one, as in --seeds 5.")
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)
-    listening = PROGRESS.set(progress)
-    wall, cpu = time.perf_counter(), time.process_time()
-    error, results = "", list[Result]()
-    with warnings.catch_warnings(record=True) as caught:
+    error, results, notes = "", list[Result](), list[str]()
+
+    def hear(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in notes:
+            notes.append(str(message))
+            if note:
+                note(str(message))
+
+    with ALONE, warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = hear
+        torch.set_num_threads(threads)
+        torch.set_flush_denormal(True)
+        listening = PROGRESS.set(progress)
+        wall, cpu = time.perf_counter(), time.process_time()
         try:
             results = list(experiment.run(cfg, list(seeds)))
             if len(results) != len(seeds):
@@ -152,7 +172,7 @@ def execute(
         size=size,
         config=jsonable(cfg),
         seed=0,
-        notes=list(dict.fromkeys(str(w.message) for w in caught)),
+        notes=notes,
         selection=experiment.selection,
         wall_seconds=round((time.perf_counter() - wall) / len(seeds), 4),
         cpu_seconds=round((time.process_time() - cpu) / len(seeds), 4),

@@ -18,6 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Runs = Sequence[Mapping[str, Any]] | Callable[[str], Sequence[Mapping[str, Any]]]
 
 SIZES = ("smoke", "quick", "paper")
+RESERVED = ("seed", "seeds", "size", "records", "workers", "dask", "json", "page", "arrays")
 
 TASKS: dict[str, Callable[..., Any]] = {}
 MODELS: dict[str, Callable[..., Any]] = {}
@@ -137,6 +138,11 @@ def experiment(
             raise Refused(
                 f"Experiment {function.__name__!r} needs a frozen dataclass as the type of its "
                 "first argument; its fields become the flags."
+            )
+        if taken := sorted({f.name for f in fields(config)} & set(RESERVED)):
+            raise Refused(
+                f"Config {config.__name__} has the field {taken[0]!r}, which is an option of every "
+                "command; rename the field."
             )
         name = f"{family or function.__module__.rpartition('.')[2]}.{function.__name__}"
         sizes = {"smoke": dict(smoke), "paper": dict(paper or {})}

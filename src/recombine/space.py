@@ -16,6 +16,8 @@ from recombine.error import Refused, nearest
 Points = NDArray[np.float64]  # (n, dim): one row a point
 Mask = NDArray[np.bool_]
 
+LISTED = 1 << 22  # finite spaces up to this size may be listed point by point
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -42,6 +44,19 @@ class Factor:
             raise Refused(
                 f"Factor {self.name!r} runs from {self.low} to {self.high}; low must be below high."
             )
+
+    @property
+    def takes(self) -> str:
+        """Say in words which values a coordinate takes."""
+        if self.levels is None:
+            return f"numbers from {self.low:g} to {self.high:g}"
+        return f"whole numbers from 0 to {self.levels - 1}"
+
+    def holds(self, values: Points) -> Mask:
+        """Tell which numbers are values of a coordinate; a continuous one has its upper end too."""
+        if self.levels is None:
+            return np.asarray((values >= self.low) & (values <= self.high))
+        return np.asarray((values >= 0) & (values < self.levels) & (values == np.floor(values)))
 
     def __str__(self) -> str:
         block = f"^{self.dim}" if self.dim > 1 else ""
@@ -102,6 +117,11 @@ class Space:
         return all(f.levels is not None for f in self.factors)
 
     @property
+    def listable(self) -> bool:
+        """Whether every factor is discrete and the points are few enough to list."""
+        return self.finite and self.size <= LISTED
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Levels of each coordinate of a finite space: the shape of a table over it."""
         self._need_finite("a table over all points")
@@ -113,7 +133,11 @@ class Space:
         return prod(self.shape)
 
     def columns(self, name: str) -> slice:
-        """Find a factor's coordinates by name, or one of them: `place` or `place[0]`."""
+        """Find a factor's coordinates by name, or one of them: `place` or `place[0]`.
+
+        >>> cube(sprite=5, place=2).columns("place[1]")
+        slice(6, 7, None)
+        """
         found = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", name)
         if not found or found[1] not in self.blocks:
             raise nearest("factor", name, self.names)
@@ -130,6 +154,11 @@ class Space:
 
     def points(self) -> Points:
         """List every point of a finite space, the last factor running fastest."""
+        if self.size > LISTED:
+            raise Refused(
+                f"{self} has {self.size:,} points, and at most {LISTED:,} can be listed. "
+                "Draw some of them instead."
+            )
         return np.indices(self.shape).reshape(self.dim, -1).T.astype(np.float64)
 
     def index(self, z: Points) -> NDArray[np.int64]:
@@ -149,26 +178,25 @@ class Space:
         ]
         return np.concatenate(columns, axis=1)
 
-    def check(self, z: Points) -> Points:
+    def factor(self, name: str) -> Factor:
+        """Find the factor that a name, or a coordinate's name such as `place[0]`, belongs to."""
+        at = self.columns(name).start
+        return next(f for f in self.factors if self.blocks[f.name].stop > at)
+
+    def check(self, z: Points, who: str = "The points") -> Points:
         """Return the points, or refuse them because they do not belong to this space."""
         z = np.asarray(z, dtype=np.float64)
         if z.ndim != 2 or z.shape[1] != self.dim:
             raise Refused(
-                f"Points of shape {z.shape} were given, but {self} has {self.dim} coordinates: "
-                f"pass an array of shape (n, {self.dim})."
+                f"{who} have shape {z.shape}, but {self} has {self.dim} coordinates: "
+                f"give an array of shape (n, {self.dim})."
             )
         for f in self.factors:
             block = z[:, self.blocks[f.name]]
-            if f.levels is None:
-                good = (block >= f.low) & (block <= f.high)
-                needed = f"numbers from {f.low:g} to {f.high:g}"
-            else:
-                good = (block >= 0) & (block < f.levels) & (block == np.floor(block))
-                needed = f"whole numbers from 0 to {f.levels - 1}"
-            if not good.all():
+            if not (good := f.holds(block)).all():
                 raise Refused(
-                    f"Factor {f.name!r} was given the value {block[~good].flat[0]:g}; "
-                    f"{self} takes {needed} there."
+                    f"{who} give factor {f.name!r} the value {block[~good].flat[0]:g}; "
+                    f"{self} takes {f.takes} there."
                 )
         return z
 

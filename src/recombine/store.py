@@ -7,10 +7,14 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+from zipfile import BadZipFile
+from zlib import error as BadZlib  # noqa: N812
 
 import numpy as np
 
@@ -65,8 +69,11 @@ class Store:
     def read(self, path: Path) -> Record:
         """Read one record, or refuse it as damaged."""
         try:
-            return load(path.read_text())
-        except (Damaged, UnicodeDecodeError) as problem:
+            record = load(path.read_bytes())
+            if (record.experiment, record.id) != (path.parent.name, path.stem):
+                raise Damaged(f"it is a copy of {record.experiment}/{record.id}.json.")
+            return record
+        except Damaged as problem:
             raise Damaged(
                 f"Record {path} cannot be trusted: {problem} Delete it, or give the command that "
                 "made it again: a sweep sets it aside and repeats the run."
@@ -77,10 +84,15 @@ class Store:
         path = self.root / experiment / f"{id}.json"
         return self.read(path) if path.exists() else None
 
-    def records(self) -> Iterator[Record]:
-        """Read every record, in a fixed order."""
+    def records(self, note: Callable[[str], None] | None = None) -> Iterator[Record]:
+        """Read every record, in a fixed order; with `note`, tell of damaged ones and go on."""
         for path in sorted(self.root.glob("*/*.json")):
-            yield self.read(path)
+            try:
+                yield self.read(path)
+            except Damaged as problem:
+                if note is None:
+                    raise
+                note(str(problem))
 
     def arrays(self, record: Record) -> dict[str, Any]:
         """Read a record's arrays; empty when they were not kept."""
@@ -88,9 +100,9 @@ class Store:
         if not path.exists():
             return {}
         try:
-            with np.load(path, allow_pickle=False) as held:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
                 return {name: held[name] for name in held.files}
-        except (OSError, ValueError, EOFError, KeyError) as problem:
+        except (OSError, ValueError, EOFError, KeyError, BadZipFile, BadZlib) as problem:
             raise Damaged(
                 f"Arrays {path} cannot be read ({problem}). Delete them with their record and run "
                 "again."
@@ -99,8 +111,9 @@ class Store:
     def set_aside(self, experiment: str, id: str) -> Path:
         """Rename a damaged record so that its run can be repeated and nothing is lost."""
         path = self.root / experiment / f"{id}.json"
-        aside = path.with_suffix(".damaged")
-        path.replace(aside)
+        aside = path.with_suffix(f".{uuid4().hex[:8]}.damaged")
+        with suppress(FileNotFoundError):  # another sweep was faster
+            path.replace(aside)
         return aside
 
 
@@ -112,11 +125,11 @@ def dump(record: Record) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def load(text: str) -> Record:
+def load(text: str | bytes) -> Record:
     """Read the text of a record, or refuse it."""
     try:
         plain = json.loads(text)
-    except json.JSONDecodeError as problem:
+    except ValueError as problem:  # of JSON, or of UTF-8
         raise Damaged(f"it is not complete JSON ({problem}).") from problem
     if not isinstance(plain, dict) or "digest" not in plain:
         raise Damaged("it has no digest, so it was not written by recombine.")
@@ -135,13 +148,13 @@ def _digest(plain: Mapping[str, Any]) -> str:
 
 def _replace(path: Path, content: bytes) -> None:
     """Write to a temporary name, flush to the disk, rename."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -6,20 +6,24 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any, final
 
 import numpy as np
 from numpy.random import Generator
 
 from recombine.error import Refused
-from recombine.space import Factor, Mask, Points, Space
+from recombine.space import LISTED, Factor, Mask, Points, Space
 
-LISTED = 1 << 22  # finite spaces up to this size are drawn from by listing their points
-TRIES = 400  # rounds of rejection before a support counts as unsatisfiable
+TRIES = 100  # rounds of rejection before a support counts as unsatisfiable
 
 
 class NotCompositional(UserWarning):
     """A split that hides some value of a factor altogether: no combination can teach it."""
+
+
+class Empty(Refused):
+    """A support in which no point was found."""
 
 
 class Support(ABC):
@@ -43,7 +47,7 @@ class Support(ABC):
         """Draw `n` points with replacement: uniformly on a finite space, else as `sample` does."""
         if n < 0:
             raise Refused(f"{n} points were asked for; a draw needs zero or more.")
-        if space.finite and space.size <= LISTED:
+        if space.listable:
             cells = self.points(space)
             return cells[rng.integers(len(cells), size=n)]
         parts: list[Points] = [np.empty((0, space.dim))]
@@ -78,17 +82,19 @@ class Support(ABC):
         return self.of if isinstance(self, Complement) else Complement(self)
 
 
-def _empty(support: Support, space: Space) -> Refused:
-    return Refused(
-        f"{support} holds no point of {space}. At least one is needed: widen the support, or "
-        "build a thin set from values, axes, table or band, which know how to draw themselves."
+def _empty(support: Support, space: Space) -> Empty:
+    return Empty(
+        f"No point of {space} was found in {support}. At least one is needed: widen the support, "
+        "or build a thin set from values, axes, table or band, which know how to draw themselves."
     )
 
 
-def _reject(support: Support, source: Support, space: Space, n: int, rng: Generator) -> Points:
-    """Keep what lies in `support` of draws from `source`."""
+def _reject(
+    support: Support, sources: Sequence[Support], space: Space, n: int, rng: Generator
+) -> Points:
+    """Keep what lies in `support` of draws from the sources, which are tried in turn."""
     want = max(n, 256)
-    for _ in range(TRIES):
+    for source in islice(cycle(sources), TRIES):
         z = source.sample(space, want, rng)
         z = z[support.contains(space, z)]
         if len(z):
@@ -131,21 +137,18 @@ class Box(Support):
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw uniformly inside the part of the box that the space holds."""
-        z = space.draw(n, rng=rng)
-        kinds = {f.name: f for f in space.factors}
-        for name, low, high in self.sides:
-            f, at = kinds[name.split("[")[0]], space.columns(name)
-            size = (n, at.stop - at.start)
-            if f.levels is None:
-                low, high = max(low, f.low), min(high, f.high)
-                if not low < high:
-                    raise _empty(self, space)
-                z[:, at] = rng.uniform(low, high, size=size)
-            else:
-                first, last = max(int(np.ceil(low)), 0), min(int(np.ceil(high)), f.levels)
-                if not first < last:
-                    raise _empty(self, space)
-                z[:, at] = rng.integers(first, last, size=size)
+        factors = [f for f in space.factors for _ in range(f.dim)]
+        whole = np.array([f.levels is not None for f in factors])
+        low = np.array([f.low if f.levels is None else 0 for f in factors], dtype=float)
+        high = np.array([f.high if f.levels is None else f.levels for f in factors], dtype=float)
+        for name, a, b in self.sides:
+            at = space.columns(name)
+            low[at], high[at] = np.maximum(low[at], a), np.minimum(high[at], b)
+        low[whole], high[whole] = np.ceil(low[whole]), np.ceil(high[whole])
+        if not (low < high).all():
+            raise _empty(self, space)
+        z = rng.uniform(low, high, size=(n, space.dim))
+        z[:, whole] = np.floor(z[:, whole])
         return z
 
     def __str__(self) -> str:
@@ -181,22 +184,24 @@ class Values(Support):
     def _rows(self, space: Space) -> list[tuple[str, Points]]:
         found = []
         for name, values in self.allowed:
-            at = space.columns(name)
+            at, factor = space.columns(name), space.factor(name)
             width = at.stop - at.start
-            if bad := next((v for v in values if len(v) != width), None):
-                raise Refused(
-                    f"{name!r} was given the value {bad}, but it has {width} coordinates in "
-                    f"{space}: give {width} numbers."
-                )
+            for row in values:
+                if len(row) != width or not factor.holds(np.array(row)).all():
+                    raise Refused(
+                        f"{self} gives {name!r} the value {_show(row)}, but {space} takes "
+                        f"{width} of the {factor.takes} there."
+                    )
             found.append((name, np.array(values)))
         return found
 
     def __str__(self) -> str:
-        def show(v: tuple[float, ...]) -> str:
-            return f"{v[0]:g}" if len(v) == 1 else f"({', '.join(f'{c:g}' for c in v)})"
-
-        named = [f"{name}=[{', '.join(map(show, rows))}]" for name, rows in self.allowed]
+        named = [f"{name}=[{', '.join(map(_show, rows))}]" for name, rows in self.allowed]
         return f"values({', '.join(named)})"
+
+
+def _show(row: tuple[float, ...]) -> str:
+    return f"{row[0]:g}" if len(row) == 1 else f"({', '.join(f'{c:g}' for c in row)})"
 
 
 @final
@@ -227,7 +232,7 @@ class Axes(Support):
         return z
 
     def _center(self, space: Space) -> Points:
-        return np.asarray(space.check(np.array([self.origin]))[0])
+        return np.asarray(space.check(np.array([self.origin]), f"The points of {self}")[0])
 
     def __str__(self) -> str:
         return f"axes({', '.join(f'{c:g}' for c in self.origin)})"
@@ -251,7 +256,7 @@ class Band(Support):
         names = self._names(space)
         ends = {f.name: (f.low, f.high) for f in space.factors if f.levels is None}
         if not set(names) <= set(ends):
-            return _reject(self, Everything(), space, n, rng)
+            return _reject(self, [Everything()], space, n, rng)
         first = space.columns(names[0])
         for _ in range(TRIES):
             z = space.draw(max(n, 256), rng=rng)
@@ -293,12 +298,15 @@ class Table(Support):
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points are listed."""
-        known = {tuple(row) for row in space.check(np.array(self.rows)).tolist()}
+        known = {tuple(row) for row in self._rows(space).tolist()}
         return np.array([tuple(row) in known for row in z.tolist()], dtype=bool)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw rows with replacement."""
-        return space.check(np.array(self.rows))[rng.integers(len(self.rows), size=n)]
+        return self._rows(space)[rng.integers(len(self.rows), size=n)]
+
+    def _rows(self, space: Space) -> Points:
+        return space.check(np.array(self.rows), f"The points of {self}")
 
     def __str__(self) -> str:
         return f"table({len(self.rows)} rows)"
@@ -314,10 +322,10 @@ class Fraction(Support):
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points were chosen."""
-        if not space.finite or space.size > LISTED:
+        if not space.listable:
             raise Refused(
-                f"fraction({self.share:g}) chooses among listed combinations; {space} cannot be "
-                f"listed (it needs discrete factors and at most {LISTED:,} points)."
+                f"{self} chooses among listed combinations, but {space} cannot be listed. Give it "
+                f"discrete factors and at most {LISTED:,} points."
             )
         chosen = np.zeros(space.size, dtype=bool)
         order = np.random.default_rng(self.seed).permutation(space.size)
@@ -326,7 +334,7 @@ class Fraction(Support):
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw by rejection."""
-        return _reject(self, Everything(), space, n, rng)
+        return _reject(self, [Everything()], space, n, rng)
 
     def __str__(self) -> str:
         return f"fraction({self.share:g}, seed={self.seed})"
@@ -345,7 +353,7 @@ class Complement(Support):
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw by rejection."""
-        return _reject(self, Everything(), space, n, rng)
+        return _reject(self, [Everything()], space, n, rng)
 
     def __str__(self) -> str:
         return f"~{self.of}"
@@ -368,9 +376,9 @@ class Intersection(Support):
         return np.asarray(np.logical_and.reduce([p.contains(space, z) for p in self.parts]))
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw from a thin part if there is one, and reject."""
-        source = next((p for p in self.parts if p.thin), self.parts[0])
-        return _reject(self, source, space, n, rng)
+        """Draw from one part and reject by the others: thin parts first, complements last."""
+        sources = sorted(self.parts, key=lambda p: (not p.thin, isinstance(p, Complement)))
+        return _reject(self, sources, space, n, rng)
 
     def __str__(self) -> str:
         return f"({' & '.join(map(str, self.parts))})"
@@ -397,13 +405,18 @@ class Union(Support):
         return np.asarray(np.logical_or.reduce([p.contains(space, z) for p in self.parts]))
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Choose a part for each point, then draw from it."""
+        """Choose a part for each point, then draw from it; empty parts leave their share."""
         flat = self._flat()
         counts = np.bincount(rng.integers(len(flat), size=n), minlength=len(flat))
-        z = np.concatenate(
-            [p.draw(space, int(c), rng=rng) for p, c in zip(flat, counts, strict=True) if c]
-        )
-        return z[rng.permutation(len(z))]
+        drawn: list[Points] = []
+        for part, count in zip(flat, counts.tolist(), strict=True):
+            try:
+                drawn.append(part.draw(space, count, rng=rng))
+            except Empty:
+                if len(flat) == 1:
+                    raise
+                return Union(tuple(p for p in flat if p is not part)).sample(space, n, rng)
+        return rng.permutation(np.concatenate(drawn))
 
     def _flat(self) -> list[Support]:
         nested = [p._flat() if isinstance(p, Union) else [p] for p in self.parts]
@@ -422,7 +435,7 @@ def box(sides: Mapping[str, tuple[float, float]] | None = None, /, **named: Any)
     """Show a box: `box(x=(6, 22), y=(6, 22))`; one coordinate: `box({"place[0]": (0, 1)})`."""
     pairs = {**(sides or {}), **named}
     for name, pair in pairs.items():
-        if len(pair) != 2 or not pair[0] < pair[1]:
+        if np.shape(pair) != (2,) or not pair[0] < pair[1]:
             raise Refused(
                 f"The box has side {name}={pair}; a side is (low, high) with low below high, "
                 "and holds low but not high."
@@ -468,6 +481,11 @@ def table(rows: Sequence[Sequence[float]] | Points) -> Support:
     listed = tuple(tuple(map(float, row)) for row in rows)
     if not listed:
         raise Refused("table([]) shows nothing; list one combination or more.")
+    if len({len(row) for row in listed}) > 1:
+        raise Refused(
+            "The table has rows of different lengths; give every combination one number a "
+            "coordinate."
+        )
     return Table(listed)
 
 

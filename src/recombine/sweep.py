@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 from recombine.error import Refused
-from recombine.experiment import DONE, FAILED, Record, execute, identify
+from recombine.experiment import FAILED, Record, execute, identify, jsonable
 from recombine.registry import Experiment
 from recombine.store import Damaged, Store
 
@@ -43,29 +52,42 @@ class Job:
 
     def __call__(self) -> list[Record]:
         """Run and write the records; the pulse file is for the eyes of a waiting person only."""
-        store, said = Store(self.root), 0.0
+        store, said, share, notes = Store(self.root), 0.0, 0.0, list[str]()
+
+        def beat() -> None:
+            with suppress(OSError):
+                self.pulse.write_text(json.dumps([share, notes]))
 
         def tell(step: int, steps: int) -> None:
-            nonlocal said
+            nonlocal said, share
             if time.monotonic() - said > 0.5:
-                said = time.monotonic()
-                with suppress(OSError):
-                    self.pulse.write_text(f"{step / steps:.4f}")
+                said, share = time.monotonic(), step / steps
+                beat()
+
+        def note(text: str) -> None:
+            notes.append(text)
+            beat()
 
         with suppress(OSError):
             self.pulse.parent.mkdir(exist_ok=True)
         try:
-            done = execute(self.experiment, self.cfg, self.seeds, size=self.size, progress=tell)
+            done = execute(
+                self.experiment, self.cfg, self.seeds, size=self.size, progress=tell, note=note
+            )
         finally:
             with suppress(OSError):
                 self.pulse.unlink(missing_ok=True)
+        if not self.keep_arrays:
+            done = [(replace(record, arrays=[]), {}) for record, _ in done]
         for record, arrays in done:
-            store.write(record, arrays if self.keep_arrays else None)
+            store.write(record, arrays)
         return [record for record, _ in done]
 
 
 def grid_of(experiment: Experiment, size: str, choices: Mapping[str, Sequence[Any]]) -> list[Any]:
     """Build one config for every combination of the listed values."""
+    if idle := [name for name, values in choices.items() if not values]:
+        raise Refused(f"A grid over {idle[0]!r} was given no value; list one or more.")
     names = list(choices)
     return [
         experiment.configure(size, **dict(zip(names, combination, strict=True)))
@@ -84,17 +106,25 @@ def plan(
     keep_arrays: bool = True,
     note: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Record], list[Job]]:
-    """Tell what is done from what is to do; a damaged record is set aside and done again."""
+    """Tell what is done from what is to do; a damaged record is set aside and done again.
+
+    `note` hears of damage, and of the warnings that the kept records carry.
+    """
     if not seeds:
         raise Refused("No seed was given; a sweep needs at least one, as in --seeds 5.")
-    done: list[Record] = []
+    done: dict[str, Record] = {}
     open_: list[tuple[Any, list[int]]] = []
+    asked, notes = set[str](), dict[str, None]()
     for cfg in configs:
         missing = []
         for seed in seeds:
             id = identify(experiment, cfg, seed, size)
+            if id in asked:
+                continue
+            asked.add(id)
             try:
                 record = store.find(experiment.name, id)
+                check_defaults(record, cfg)
             except Damaged as problem:
                 aside = store.set_aside(experiment.name, id)
                 note(f"{problem} It was set aside as {aside.name}, and the run is repeated.")
@@ -102,53 +132,80 @@ def plan(
             if record is None or record.status == FAILED:
                 missing.append(seed)
             else:
-                done.append(record)
+                done[id] = record
+                notes.update(dict.fromkeys(record.notes))
         if missing:
             open_.append((cfg, missing))
+    for text in notes:
+        note(text)
     jobs = []
+    root = store.root.absolute()  # a worker may stand in another folder
     for cfg, missing in open_:
         pieces = -(-workers // len(open_))  # cut the seeds when there are more workers than configs
         most = min(experiment.together(cfg), -(-len(missing) // pieces))
         jobs += [
-            Job(experiment, cfg, tuple(missing[i : i + most]), size, store.root, keep_arrays)
+            Job(experiment, cfg, tuple(missing[i : i + most]), size, root, keep_arrays)
             for i in range(0, len(missing), most)
         ]
-    return done, jobs
+    return list(done.values()), jobs
+
+
+def check_defaults(record: Record | None, cfg: Any) -> None:
+    """Refuse a record of this id whose config was another: a default has changed since."""
+    for name, value in jsonable(cfg).items():
+        if record and (then := record.config.get(name, value)) != value:
+            raise Damaged(
+                f"Record {record.id} was made when the default of {name!r} was {then!r}; now it is "
+                f"{value!r}."
+            )
 
 
 def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None) -> list[Record]:
     """Run jobs in this process, or on an executor; finished runs are on the disk at once."""
     total = sum(len(job.seeds) for job in jobs)
     found: list[Record] = []
+    heard = set[str]()
 
-    def say(done: float, records: Sequence[Record] = ()) -> None:
-        if watch:
-            bad = [r for r in records if r.status != DONE]
-            last = bad[-1].error.strip().splitlines()[-1] if bad else ""
-            watch(done, total, f"seed {bad[-1].seed} {bad[-1].status}: {last}" if bad else "")
+    def say(running: Iterable[Job], fresh: Sequence[Record] = ()) -> None:
+        """Tell the watcher how far we are, and each warning once, as soon as a run raises it."""
+        done, notes = float(len(found)), [note for r in fresh for note in r.notes]
+        for job in running:
+            share, more = _pulse(job)
+            done += share * len(job.seeds)
+            notes += more
+        new = [text for text in dict.fromkeys(notes) if text not in heard]
+        heard.update(new)
+        for text in new or [""]:
+            if watch:
+                watch(done, total, text)
 
     if executor is None:
         for job in jobs:
-            with _polling(job, len(found), say):
+            with _polling(partial(say, [job])):
                 records = job()
             found += records
-            say(len(found), records)
+            say([], records)
         return found
-    waiting: dict[Future[list[Record]], Job] = {executor.submit(job): job for job in jobs}
+    waiting: dict[Future[list[Record]], Job] = {}
     problems: list[BaseException] = []
     try:
+        for job in jobs:
+            try:
+                waiting[executor.submit(job)] = job
+            except BrokenExecutor as broken:
+                problems.append(broken)
         while waiting:
             ready, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             fresh: list[Record] = []
             for future in ready:
                 waiting.pop(future)
-                problem = future.exception()
+                problem = CancelledError() if future.cancelled() else future.exception()
                 if problem is None:
                     fresh += future.result()
                 else:
                     problems.append(problem)
             found += fresh
-            say(len(found) + sum(_pulse(job) for job in waiting.values()), fresh)
+            say(waiting.values(), fresh)
     except BaseException:
         for future in waiting:
             future.cancel()
@@ -165,22 +222,23 @@ def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None
     return found
 
 
-def _pulse(job: Job) -> float:
-    """Read how many of a running job's runs are done, as a fraction."""
+def _pulse(job: Job) -> tuple[float, list[str]]:
+    """Read which share of a running job is done, and its warnings so far."""
     try:
-        return float(job.pulse.read_text()) * len(job.seeds)
+        share, notes = json.loads(job.pulse.read_text())
     except (OSError, ValueError):
-        return 0.0
+        return 0.0, []
+    return share, notes
 
 
 @contextmanager
-def _polling(job: Job, before: int, say: Callable[[float], None]) -> Iterator[None]:
+def _polling(say: Callable[[], None]) -> Iterator[None]:
     """Watch a job of this same process from a thread, so that both ways look alike."""
     over = Event()
 
     def poll() -> None:
         while not over.wait(0.5):
-            say(before + _pulse(job))
+            say()
 
     thread = Thread(target=poll, daemon=True)
     thread.start()
@@ -212,7 +270,7 @@ def local(workers: int) -> Iterator[Executor | None]:
 
 
 @contextmanager
-def dask(address: str) -> Iterator[Executor]:
+def dask(address: str, timeout: str = "10s") -> Iterator[Executor]:
     """Use a running dask cluster; the records folder must be one that its workers share."""
     try:
         from distributed import Client
@@ -222,7 +280,7 @@ def dask(address: str) -> Iterator[Executor]:
             "Install it with: pip install 'recombine[dask]'"
         ) from problem
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=timeout)
     except (OSError, ValueError, TimeoutError) as problem:
         raise Refused(
             f"No dask scheduler answered at {address!r} ({type(problem).__name__}). Start one with "

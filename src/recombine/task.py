@@ -96,25 +96,22 @@ class Task:
         Asked: every point of `query` (default: all), or `asked` draws where they cannot be listed.
         Warns `NotCompositional` when some value of a factor is asked but never shown.
         """
-        query = query or everything()
-        if rng is None and (n is not None or not self.space.finite):
-            raise Refused("A random split needs rng; pass rng=np.random.default_rng(seed).")
-        if n is not None and n < 1:
-            raise Refused(f"{n} training points were asked for; at least 1 is needed.")
-        if n is None:
-            shown = support.points(self.space)
-        else:
-            assert rng is not None
-            shown = support.draw(self.space, n, rng=rng)
-        if self.space.finite:
-            wanted = query.points(self.space)
-        else:
-            assert rng is not None
-            wanted = query.draw(self.space, asked, rng=rng)
-        warn_unseen(self.space, shown, wanted)
+        query, space = query or everything(), self.space
+        if min(asked, 1 if n is None else n) < 1:
+            raise Refused(
+                f"A split into {n} shown and {asked} asked points was wanted; give 1 or more."
+            )
+        if rng is None:
+            if n is not None or not space.listable:
+                raise Refused("A random split needs rng; pass rng=np.random.default_rng(seed).")
+            rng = np.random.default_rng(0)  # nothing will be drawn
+        shown = support.points(space) if n is None else support.draw(space, n, rng=rng)
+        listed = space.listable
+        wanted = query.points(space) if listed else query.draw(space, asked, rng=rng)
+        warn_unseen(space, shown, wanted)
         return Split(
             support,
             self.data(shown, device=device),
             self.data(wanted, device=device),
-            support.contains(self.space, wanted),
+            support.contains(space, wanted),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import cos, isfinite, pi
 from typing import Any
 
@@ -25,7 +26,19 @@ Scorer = Callable[[nn.Module], Mapping[str, float]]
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
 
 # Optimizers that treat every number by itself, so that a stack trains as its members would.
-ELEMENTWISE = ("SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta")
+ELEMENTWISE = (
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "ASGD",
+    "Adagrad",
+    "Adadelta",
+)
 FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
 
 
@@ -49,7 +62,7 @@ def cosine(end: float = 0.0) -> Schedule:
 
 def warm_up(share: float) -> Schedule:
     """Rise linearly from 0 to 1 during this share of training, then stay."""
-    return lambda t: min(1.0, t / share)
+    return lambda t: min(1.0, t / share) if share else 1.0
 
 
 @contextmanager
@@ -85,78 +98,90 @@ def fit(
     `batch=None` is full-batch training; otherwise each model walks through its own endless
     shuffle of the data, drawn from its seed. Every `every` steps (default: a hundredth of them) the
     losses are looked at: the mean since the last look goes into the history, `scores(model)` is
-    recorded, training of a model ends when that mean is at most `stop`, and a loss that is not
-    finite ends it with `diverged` set. `penalties` come plain or with a schedule of their own;
-    `clip` bounds each model's gradient norm; `options` go to the optimizer.
+    recorded, training of a model ends when that mean is at most `stop`, and a loss (or, at the
+    end, a weight) that is not finite ends it with `diverged` set. `penalties` come plain or with a
+    schedule of their own; `clip` bounds each model's gradient norm; `options` go to the optimizer.
+    Numbers agree with training alone up to rounding; models are left in evaluation mode.
     """
     models = [models] if isinstance(models, nn.Module) else list(models)
     datas = [data] if isinstance(data, Data) else list(data)
     seeds = [seed + i for i in range(len(models))] if isinstance(seed, int) else list(seed)
-    _check(models, datas, seeds, steps, batch)
-    every = every or max(1, steps // 100)
-    terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
-    objectives = [Objective(m, loss, [p for p, _ in terms]) for m in models]
+    every = max(1, steps // 100) if every is None else every
+    with seeded(0):  # a trial may draw random numbers
+        _check(models, datas, seeds, loss, steps, batch, every)
     for m in models:
         m.train()
+    terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
+    objectives = [Objective(m, loss, [p for p, _ in terms]) for m in models]
 
     def loop(ensemble: Ensemble, rows: Sequence[int], how: str) -> list[History]:
         """Train the models in `rows`, which `ensemble` holds, side by side."""
         given = _optimizer(optimizer, ensemble.parameters, lr, options)
+        rates = [group["lr"] for group in given.param_groups]
         batches = _batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
         log = [History(engine=how) for _ in rows]
-        recent = torch.empty(every, len(rows), device=datas[0].x.device)
+        recent: list[Tensor] = []  # data losses since the last look, (models,) each
         live = list(range(len(rows)))
         report = PROGRESS.get()
-        for step in range(steps):
-            if schedule:
-                for group in given.param_groups:
-                    group["lr"] = lr * schedule(step / steps)
-            for o in objectives:
-                o.factors = [warm(step / steps) if warm else 1.0 for _, warm in terms]
-            x, y = next(batches)
-            total, fitted = ensemble.losses(x, y)
+
+        def gradients(x: Tensor, y: Tensor) -> Any:
+            """Fill the gradients; the optimizer calls this, most of them once a step."""
             given.zero_grad(set_to_none=True)
+            total, fitted = ensemble.losses(x, y)
             total.sum().backward()
             if clip:
                 _clip(ensemble.parameters, clip, len(rows))
-            given.step()
-            recent[step % every] = fitted.detach()
+            recent.append(fitted.detach())
+            return total.detach().sum()
+
+        for step in range(steps):
+            if schedule:
+                for group, rate in zip(given.param_groups, rates, strict=True):
+                    group["lr"] = rate * schedule(step / steps)
+            if terms:
+                for r in rows:
+                    objectives[r].factors = [
+                        warm(step / steps) if warm else 1.0 for _, warm in terms
+                    ]
+            seen = len(recent)
+            given.step(partial(gradients, *next(batches)))
+            del recent[seen + 1 :]  # LBFGS looks around; the loss of the step is the first
             if (step + 1) % every and step + 1 < steps:
                 continue
             # The only place where the loop waits for the device.
-            window = recent[: step % every + 1]
-            for i, losses in enumerate(window.T.tolist()):
-                if i in live and _look(log, i, losses, step + 1, stop):
-                    live.remove(i)
-                    ensemble.write([i])
-            ensemble.write(live if scores or step + 1 == steps else [])
-            if scores:
-                for i in live:
-                    for name, value in scores(models[rows[i]]).items():
+            window = torch.stack(recent).T.tolist()
+            recent.clear()
+            ended = [i for i in live if _look(log, i, window[i], step + 1, stop)]
+            for i in live if scores or step + 1 == steps else list(ended):
+                model = models[rows[i]]
+                ensemble.write([i])
+                if log[i].diverged is None and not _finite(model):
+                    log[i] = replace(log[i], diverged=step + 1, stopped=False)
+                    ended.append(i)
+                if scores and log[i].diverged is None:
+                    for name, value in scores(model.eval()).items():
                         log[i].scores.setdefault(name, []).append(float(value))
-                    models[rows[i]].train()
+                    model.train()
+            live = [i for i in live if i not in ended]
             if report:
-                report(step + 1, steps)
+                report(rows[0] * steps + step + 1, steps * len(models) // len(rows))
             if not live:
                 break
+        given.zero_grad(set_to_none=True)
         return log
 
-    x, y = next(_batches(datas[:1] * len(models), min(2, len(datas[0])), seeds))
-    how = choose(engine, objectives, x, y)
-    if how != "turn" and (
-        optimizer.__name__ not in ELEMENTWISE or len({len(d) for d in datas}) > 1
-    ):
-        how = "turn"
-    everyone = range(len(models))
+    with seeded(0):
+        trial = next(_batches(datas[:1] * len(models), min(2, len(datas[0])), seeds))
+        how = choose(_engine(engine, optimizer, datas), objectives, *trial)
     if how == "stack":
-        history = loop(Stacked(models, loss), everyone, how)
+        history = loop(Stacked(models, loss), range(len(models)), how)
     elif how == "map":
-        history = loop(Mapped(objectives), everyone, how)
+        history = loop(Mapped(objectives), range(len(models)), how)
     else:
         history = []
-        for r in everyone:
-            with seeded(seeds[r]):
-                history += loop(Single(objectives[r]), [r], how)
+        for r, objective in enumerate(objectives):
+            with seeded(seeds[r]), Single(objective) as alone:
+                history += loop(alone, [r], how)
     for m in models:
         m.eval()
     return history
@@ -186,11 +211,16 @@ def _check(
     models: Sequence[nn.Module],
     datas: Sequence[Data],
     seeds: Sequence[int],
+    loss: Loss,
     steps: int,
     batch: int | None,
+    every: int,
 ) -> None:
+    """Refuse what cannot be trained before anything is changed."""
     if not models:
         raise Refused("fit was given no model; pass one, or one for each seed.")
+    if len({id(m) for m in models}) < len(models):
+        raise Refused("fit was given the same model twice; build one for each seed.")
     if len(datas) not in (1, len(models)):
         raise Refused(
             f"fit was given {len(models)} models and {len(datas)} data sets; pass one for all, "
@@ -198,25 +228,56 @@ def _check(
         )
     if len(seeds) != len(models):
         raise Refused(f"fit was given {len(models)} models and {len(seeds)} seeds; pass as many.")
-    if steps < 1 or (batch is not None and batch < 1):
+    if steps < 1 or every < 1 or (batch is not None and batch < 1):
         raise Refused(
-            f"fit was asked for {steps} steps of {batch} examples; both must be 1 or more."
+            f"fit was asked for {steps} steps of {batch} examples and a look every {every}; all "
+            "must be 1 or more."
         )
     if not all(len(d) for d in datas):
         raise Refused("fit was given data without a single example; widen the support.")
-    shape = models[0](datas[0].x[:1]).shape if not _stateful(models[0]) else None
-    if shape is not None and shape[1:] != datas[0].y.shape[1:]:
+    if not all(any(p.requires_grad for p in m.parameters()) for m in models):
+        raise Refused("fit was given a model without a parameter to train; unfreeze one.")
+    places = {str(p.device) for m in models for p in m.parameters()}
+    places |= {str(d.x.device) for d in datas}
+    if len(places) > 1:
         raise Refused(
-            f"The model gives outputs of shape {tuple(shape[1:])}, but the targets have shape "
-            f"{tuple(datas[0].y.shape[1:])}; build the model for this data."
+            f"Models and data lie on {' and '.join(sorted(places))}; move them to one device with "
+            "model.to(device) and data.to(device)."
         )
+    if loss is mse and not _stateful(models[0]):
+        with torch.no_grad():
+            shape = models[0](datas[0].x[:1]).shape
+        if shape[1:] != datas[0].y.shape[1:]:
+            raise Refused(
+                f"The model gives outputs of shape {tuple(shape[1:])}, but the targets have shape "
+                f"{tuple(datas[0].y.shape[1:])}; build the model for this data."
+            )
 
 
 def _stateful(model: nn.Module) -> bool:
-    """Tell whether a trial forward pass would leave a trace (batch norm, randomness)."""
-    return any(True for _ in model.buffers()) or any(
-        isinstance(m, nn.modules.dropout._DropoutNd) for m in model.modules()
-    )
+    """Tell whether a trial forward pass might leave a trace, as batch norm does."""
+    return any(True for _ in model.buffers())
+
+
+def _finite(model: nn.Module) -> bool:
+    return all(bool(p.isfinite().all()) for p in model.parameters())
+
+
+def _native(kind: type[Optimizer], names: Sequence[str]) -> bool:
+    """Tell whether an optimizer is one of torch's own under these names."""
+    return kind.__module__.startswith("torch.") and kind.__name__ in names
+
+
+def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str:
+    """Turn 'auto' into 'turn' where models cannot train side by side, whatever they are."""
+    why = ""
+    if not _native(optimizer, ELEMENTWISE):
+        why = f"{optimizer.__name__} does not treat every number by itself"
+    elif len({(d.x.shape, d.y.shape) for d in datas}) > 1:
+        why = "their data differ in shape"
+    if why and name in ("stack", "map"):
+        raise Refused(f"engine={name!r} trains models side by side, but {why}. Use engine='auto'.")
+    return "turn" if why and name == "auto" else name
 
 
 def _optimizer(
@@ -225,10 +286,11 @@ def _optimizer(
     lr: float,
     options: Mapping[str, Any] | None,
 ) -> Optimizer:
-    extra = (
-        {"fused": True} if kind.__module__.startswith("torch.") and kind.__name__ in FUSED else {}
-    )
-    return kind(parameters, **{"lr": lr, **extra, **(options or {})})
+    """Build the optimizer, fused where torch has it and `options` do not choose otherwise."""
+    options = dict(options or {})
+    if _native(kind, FUSED) and not {"foreach", "differentiable"} & set(options):
+        options = {"fused": True, **options}
+    return kind(parameters, **{"lr": lr, **options})
 
 
 def _clip(parameters: Sequence[Tensor], bound: float, models: int) -> None:
@@ -245,17 +307,16 @@ def _batches(
     datas: Sequence[Data], batch: int | None, seeds: Sequence[int], block: int = 64
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (models, batch, …) inputs and targets forever, each model in its own shuffle."""
-    first = datas[0]
-    n, device, shared = len(first), first.x.device, all(d is first for d in datas)
-    if shared:
-        x, y = first.x[None], first.y[None]
-    else:
-        x, y = torch.stack([d.x for d in datas]), torch.stack([d.y for d in datas])
+    n, models, device = len(datas[0]), len(seeds), datas[0].x.device
+    shared = all(d is datas[0] for d in datas)
+    x = datas[0].x if shared else torch.cat([d.x for d in datas])
+    y = datas[0].y if shared else torch.cat([d.y for d in datas])
     if batch is None or batch >= n:
-        x, y = x.expand(len(seeds), *x.shape[1:]), y.expand(len(seeds), *y.shape[1:])
+        x = x.expand(models, *x.shape) if shared else x.unflatten(0, (models, n))
+        y = y.expand(models, *y.shape) if shared else y.unflatten(0, (models, n))
         while True:
             yield x, y
-    row = torch.arange(len(seeds), device=device)[:, None] * (not shared)
+    start = torch.arange(models)[:, None] * (0 if shared else n)  # where a model's rows begin
     sources = [torch.Generator().manual_seed(s) for s in seeds]
     left = [torch.empty(0, dtype=torch.int64) for _ in seeds]
     while True:
@@ -267,5 +328,8 @@ def _batches(
             flat = torch.cat(parts)
             taken.append(flat[: block * batch].view(block, batch))
             left[i] = flat[block * batch :]
-        for chosen in torch.stack(taken, dim=1).to(device):
-            yield x[row, chosen], y[row, chosen]
+        for rows in (torch.stack(taken, dim=1) + start).flatten(1).to(device):
+            yield (
+                x.index_select(0, rows).unflatten(0, (models, batch)),
+                y.index_select(0, rows).unflatten(0, (models, batch)),
+            )

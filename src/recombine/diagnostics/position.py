@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from recombine.diagnostics.risk import blank
-from recombine.observe import Measured, Observed
+from recombine.observation import Measured, Observed
 from recombine.registry import diagnostic
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from recombine.observe import Measured, Observed
+from recombine.observation import Measured, Observed
 from recombine.registry import diagnostic
 
 

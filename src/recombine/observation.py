@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from recombine.error import nearest
-from recombine.registry import DIAGNOSTICS
+from recombine.registry import find
 from recombine.task import Split, Task
 from recombine.train import predict
 
@@ -37,9 +36,7 @@ def measure(seen: Observed, names: Iterable[str]) -> tuple[dict[str, float], dic
     scores: dict[str, float] = {}
     arrays: dict[str, Any] = {}
     for name in names:
-        if name not in DIAGNOSTICS:
-            raise nearest("diagnostic", name, DIAGNOSTICS)
-        for key, value in DIAGNOSTICS[name](seen).items():
+        for key, value in find("diagnostic", name)(seen).items():
             if np.ndim(value):
                 arrays[key] = np.asarray(value)
             else:

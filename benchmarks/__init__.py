@@ -1,0 +1,1 @@
+"""Benchmarks: what the package promises about speed, measured by `make bench`."""

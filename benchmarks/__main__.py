@@ -1,0 +1,57 @@
+"""Run the benchmarks: `python -m benchmarks [names] [--quick]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+import benchmarks.machinery
+import benchmarks.train  # noqa: F401  (these imports fill the registry)
+from benchmarks.measure import BENCHMARKS, GEMM, Result, machine
+
+PAGE = Path(__file__).parent / "README.md"
+START, END = "<!-- table: written by make bench -->", "<!-- end of table -->"
+
+
+def table(found: dict[str, Result]) -> str:
+    """Write the results as a Markdown table."""
+    lines = ["| benchmark | what | target | measured | |", "| --- | --- | --- | --- | --- |"]
+    for name, r in found.items():
+        what = " ".join((BENCHMARKS[name].__doc__ or "").split()).rstrip(".")
+        verdict = "pass" if r.reached else "**miss**"
+        lines.append(f"| `{name}` | {what} | {r.target} | {r.measured} | {verdict} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measure, print the table, and keep it in the README when everything was measured in full."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="one round of each, for a fast look")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.names) - set(BENCHMARKS)):
+        parser.error(f"there is no benchmark {unknown[0]!r}; known: {', '.join(BENCHMARKS)}")
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    rounds = 1 if asked.quick else 9
+    found = {}
+    for name in asked.names or BENCHMARKS:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        found[name] = BENCHMARKS[name](rounds)
+        print(f"{name}: {found[name].measured}", file=sys.stderr, flush=True)
+    text = table(found)
+    print(text)
+    if not asked.names and not asked.quick:
+        head, _, rest = PAGE.read_text().partition(START)
+        today = datetime.now(UTC).date().isoformat()
+        note = f"{machine()}. GEMM: float32, {GEMM}×{GEMM}. Median of {rounds} rounds, {today}."
+        PAGE.write_text(f"{head}{START}\n\n{text}\n\n{note}\n\n{END}{rest.partition(END)[2]}")
+    return 0 if all(r.reached for r in found.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

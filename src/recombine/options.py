@@ -1,0 +1,77 @@
+"""What each command can be told; field docstrings are the help."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Size = Literal["smoke", "quick", "paper"]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What to list, and for whom."""
+
+    json: bool = False
+    """Print one JSON document for programs."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """How to run."""
+
+    seed: int = 0
+    """Of the weights, the order of examples and any random draw."""
+    size: Size = "quick"
+    """smoke takes seconds, quick suits two CPU cores, paper is the paper's own setting."""
+    records: Path = Path("runs")
+    """Folder of records; a run that is there already is not repeated."""
+    json: bool = False
+    """Print the record as one JSON document for programs."""
+
+
+@dataclass(frozen=True)
+class Sweeping:
+    """How to run many."""
+
+    seeds: int = 5
+    """Run seeds 0 to this number minus one."""
+    size: Size = "quick"
+    """smoke takes seconds, quick suits two CPU cores, paper is the paper's own setting."""
+    records: Path = Path("runs")
+    """Folder of records; runs that are there already are not repeated."""
+    workers: int = 0
+    """Processes, with one thread each; 0 takes one for each CPU core."""
+    dask: str = ""
+    """Address of a dask scheduler to use instead, such as tcp://host:8786."""
+    json: bool = False
+    """Print one JSON document for programs."""
+
+
+@dataclass(frozen=True)
+class Reproducing(Sweeping):
+    """How to reproduce."""
+
+    arrays: bool = True
+    """Keep the arrays (error maps, sample outputs) that the report's pictures need."""
+    page: Path | None = None
+    """Where to write the report; report.html in the records folder by default."""
+    markdown: Path | None = None
+    """Also write the claims table as Markdown."""
+    open: bool = False
+    """Open the report in a browser."""
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What to report."""
+
+    records: Path = Path("runs")
+    """Folder of records."""
+    page: Path | None = None
+    """Where to write the report; report.html in the records folder by default."""
+    markdown: Path | None = None
+    """Also write the claims table as Markdown."""
+    open: bool = False
+    """Open the report in a browser."""
+    json: bool = False
+    """Print the claims with their verdicts as one JSON document for programs."""

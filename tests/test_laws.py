@@ -1,0 +1,172 @@
+"""Laws over the registries: what every task, model, diagnostic, experiment and claim obeys."""
+
+import json
+from dataclasses import asdict, fields, is_dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from recombine.claim import FAILS, HOLDS, OPEN, judge
+from recombine.error import Refused
+from recombine.experiment import DONE, execute
+from recombine.models.decoders import mlp
+from recombine.observation import observe
+from recombine.registry import CLAIMS, DIAGNOSTICS, EXPERIMENTS, MODELS, SIZES, TASKS, first_line
+from recombine.support import box
+
+
+def every(registry):
+    return pytest.mark.parametrize("name", sorted(registry))
+
+
+@cache
+def smoke(name, cfg):
+    """Run an experiment over two seeds, once for all laws that ask."""
+    return execute(EXPERIMENTS[name], cfg, [0, 1], size="smoke")
+
+
+@cache
+def smoke_split(name):
+    """Split a task by hiding a corner of its first two factors."""
+    task = TASKS[name]()
+    sides = {
+        f.name: (f.levels // 2, f.levels) if f.levels else ((f.low + f.high) / 2, f.high)
+        for f in task.space.factors[:2]
+    }
+    n = None if task.space.listable else 64
+    return task, task.split(~box(sides), n=n, asked=64, rng=np.random.default_rng(0))
+
+
+@cache
+def served(name):
+    """Find data that a model builder accepts."""
+    for task in sorted(TASKS):
+        _, split = smoke_split(task)
+        try:
+            MODELS[name](split.train, seed=0)
+        except Refused:
+            continue
+        return split.train
+    raise AssertionError(f"{name} serves no registered task")
+
+
+@pytest.mark.parametrize("registry", [TASKS, MODELS, DIAGNOSTICS])
+def test_registries_are_filled_and_entries_have_a_sentence(registry):
+    assert registry
+    assert all(first_line(entry).endswith(".") for entry in registry.values())
+
+
+@every(TASKS)
+def test_a_task_depends_only_on_the_point(name):
+    task = TASKS[name]()
+    z = task.space.draw(6, rng=np.random.default_rng(0))
+    together, again = task.data(z), TASKS[name]().data(z[::-1].copy())
+    for values, backwards in ((together.x, again.x), (together.y, again.y)):
+        assert values.isfinite().all()
+        torch.testing.assert_close(values, backwards.flip(0), rtol=0, atol=0)
+    for i in range(6):
+        alone = task.data(z[i : i + 1])
+        torch.testing.assert_close(together.x[i], alone.x[0])
+        torch.testing.assert_close(together.y[i], alone.y[0])
+
+
+@every(MODELS)
+def test_a_model_is_made_by_its_seed_alone(name):
+    data, before = served(name), torch.random.get_rng_state()
+    one, again, other = (MODELS[name](data, seed=s).state_dict() for s in (3, 3, 4))
+    torch.testing.assert_close(one, again, rtol=0, atol=0)
+    assert any((one[key] != other[key]).any() for key in one)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@every(MODELS)
+def test_a_model_answers_in_the_targets_shape(name):
+    data = served(name)
+    assert MODELS[name](data)(data.x[:3]).shape == data.y[:3].shape
+
+
+@every(DIAGNOSTICS)
+def test_a_diagnostic_is_finite_and_repeatable_on_some_task(name):
+    found = {}
+    for task in sorted(TASKS):
+        world, split = smoke_split(task)
+        seen = observe(mlp(split.train, width=8, depth=1), world, split)
+        found = DIAGNOSTICS[name](seen)
+        again = DIAGNOSTICS[name](seen)
+        for key, value in found.items():
+            assert np.isfinite(value).all(), key
+            np.testing.assert_array_equal(value, again[key])
+        if found:
+            return
+    raise AssertionError(f"{name} measures nothing on any registered task")
+
+
+@every(EXPERIMENTS)
+def test_a_config_is_frozen_has_defaults_and_survives_json_at_every_size(name):
+    entry = EXPERIMENTS[name]
+    assert is_dataclass(entry.config)
+    assert entry.config.__dataclass_params__.frozen
+    assert entry.configure() == entry.config()
+    assert entry.sentence.endswith(".")
+    for size in SIZES:
+        cfg = entry.configure(size)
+        assert entry.config(**json.loads(json.dumps(asdict(cfg)))) == cfg
+        assert entry.together(cfg) >= 1
+
+
+@every(EXPERIMENTS)
+def test_a_smoke_run_gives_one_finite_result_a_seed_and_the_same_again(name):
+    cfg = EXPERIMENTS[name].configure("smoke")
+    once = smoke(name, cfg)
+    again = execute(EXPERIMENTS[name], cfg, [0, 1], size="smoke")
+    assert [r.seed for r, _ in once] == [0, 1]
+    assert once[0][0].scores != once[1][0].scores
+    for (one, arrays), (two, others) in zip(once, again, strict=True):
+        assert (one.status, one.error) == (DONE, "")
+        assert one.scores
+        assert all(np.isfinite(v) for v in one.scores.values())
+        assert (one.id, one.scores, one.history) == (two.id, two.scores, two.history)
+        np.testing.assert_equal(arrays, others)
+
+
+@every(EXPERIMENTS)
+def test_a_config_refuses_strange_fields_and_values(name):
+    entry = EXPERIMENTS[name]
+    for size in ("smoke", "tiny"):
+        with pytest.raises(Refused, match=r"There is no (field|size)"):
+            entry.configure(size, surely_not_a_field=1)
+    for f in fields(entry.config):
+        with pytest.raises(Refused, match=f.name):
+            entry.configure("smoke", **{f.name: object()})
+
+
+@every(CLAIMS)
+def test_a_claim_has_a_sentence_an_experiment_and_runs_that_configure(name):
+    claim = CLAIMS[name]
+    assert claim.sentence.endswith(".")
+    assert claim.seeds >= 5
+    for size in SIZES:
+        configs = [EXPERIMENTS[claim.experiment].configure(size, **run) for run in claim.runs(size)]
+        assert len(set(configs)) == len(configs) > 0
+        assert judge(claim, [], size).outcome == OPEN
+
+
+@every(CLAIMS)
+def test_a_claim_reads_the_records_of_its_own_runs(name):
+    claim = CLAIMS[name]
+    configs = [
+        EXPERIMENTS[claim.experiment].configure("smoke", **run) for run in claim.runs("smoke")
+    ]
+    records = [
+        replace(record, seed=2 * k + record.seed)
+        for cfg in configs
+        for record, _ in smoke(claim.experiment, cfg)
+        for k in range(claim.seeds)
+    ]
+    verdict = judge(claim, records, "smoke")
+    assert verdict.outcome in (HOLDS, FAILS, OPEN)
+    assert verdict.interval is not None
+    assert verdict.interval[0] <= verdict.value <= verdict.interval[1]
+    assert verdict.seeds == 2 * claim.seeds

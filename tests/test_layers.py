@@ -1,0 +1,100 @@
+"""Imports point downwards; theory and the entrance stay free of torch; the core stays pure."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import recombine
+
+ROOT = Path(recombine.__file__).parent
+
+# Each layer may import the ones before it. A shelf is one layer; its files may import each other.
+LAYERS = (
+    *("error", "registry", "space", "support", "theory", "encode", "render", "task"),
+    *("penalty", "ensemble", "train", "observation", "tasks", "models", "diagnostics"),
+    *("experiment", "store", "sweep", "claim", "experiments"),
+    *("figures", "report", "options", "terminal", "cli"),
+)
+PURE = LAYERS[: LAYERS.index("experiment")]
+
+DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
+DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}
+CALLS = {"print", "open", "input", "save", "load", "savez", "savetxt", "loadtxt"}
+
+FILES = {
+    path.relative_to(ROOT).with_suffix("").as_posix(): path
+    for path in sorted(ROOT.rglob("*.py"))
+    if path != ROOT / "__init__.py"
+}
+
+
+def layer(name: str) -> str:
+    return name.split("/")[0]
+
+
+def nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Walk a tree, leaving out what only type checkers read."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from nodes(node)
+
+
+def imported(path: Path) -> set[str]:
+    """List the modules that a file imports, anywhere in it."""
+    found = set()
+    for node in nodes(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path.name} has a relative import; name the package"
+            if node.module == "recombine":
+                found |= {f"recombine.{a.name}" for a in node.names}
+            else:
+                found.add(str(node.module))
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_imports_point_downwards(name):
+    assert layer(name) in LAYERS, f"give {layer(name)} its place in LAYERS"
+    own = LAYERS.index(layer(name))
+    for module in imported(FILES[name]):
+        if module.startswith("recombine."):
+            other = module.split(".")[1]
+            below = other == "__version__" or LAYERS.index(other) < own
+            same_shelf = "/" in name and other == layer(name)
+            assert below or same_shelf, f"{name} imports {module}, which is not below it"
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if layer(n) in PURE])
+def test_below_experiment_nothing_prints_reads_the_clock_or_touches_the_disk(name):
+    assert not {m.split(".")[0] for m in imported(FILES[name])} & DISK_AND_CLOCK
+    for node in nodes(ast.parse(FILES[name].read_text())):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).split(".")[-1]
+            assert called not in CALLS, f"line {node.lineno} calls {called}"
+
+
+def test_the_checks_above_see_a_violation(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text(
+        "if TYPE_CHECKING:\n    import os\n"
+        "def f():\n    from recombine import cli\n    import time\n"
+    )
+    assert imported(file) == {"recombine.cli", "time"}
+
+
+def test_theory_and_the_entrance_do_not_load_torch():
+    theory = [f"recombine.{n.replace('/', '.')}" for n in FILES if layer(n) == "theory"]
+    wanted = ["recombine", "recombine.registry", "recombine.support", "recombine.cli", *theory]
+    code = f"import sys, {', '.join(wanted)}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    for name, path in FILES.items():
+        if layer(name) == "theory":
+            assert not {m for m in imported(path) if m.split(".")[0] == "torch"}
