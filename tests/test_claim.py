@@ -1,5 +1,7 @@
 """Claims: intervals over seeds, the three outcomes, and which records decide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from recombine.claim import FAILS, HOLDS, OPEN, decide, interval, judge, judge_all, scores
 from recombine.error import Refused
-from recombine.experiment import FAILED, Record, jsonable
+from recombine.experiment import FAILED, Record, identify, jsonable
 from recombine.registry import CLAIMS, EXPERIMENTS, Claim
 
 
@@ -60,8 +62,9 @@ def claim(toy, monkeypatch):
 
 def record(toy, level, seed, size="quick", **changes) -> Record:
     given = {"scores": {"score": level + seed + 0.1 * (seed % 2)}, **changes}
-    config = jsonable(toy.configure(size, level=level))
-    return Record(f"{level}-{seed}-{size}", toy.name, size, config, seed, **given)
+    cfg = toy.configure(size, level=level)
+    id = identify(toy, cfg, seed, size)
+    return Record(id, toy.name, size, jsonable(cfg), seed, **given)
 
 
 def test_five_seeds_of_every_run_decide_at_their_own_size(toy, claim):
@@ -88,6 +91,14 @@ def test_a_failed_run_does_not_count_and_says_why(toy, claim):
     verdict = judge(claim, records, "quick")
     assert verdict.outcome == OPEN
     assert verdict.why.endswith("4 of 5 seeds finished; seed 4 failed: ValueError: no")
+
+
+def test_records_from_before_a_field_was_added_still_count(toy, claim):
+    records = [record(toy, level, seed) for seed in range(5) for level in (1, 2)]
+    older = [
+        replace(r, config={k: v for k, v in r.config.items() if k != "share"}) for r in records
+    ]
+    assert judge(claim, older, "quick") == judge(claim, records, "quick")
 
 
 def test_runs_are_compared_by_common_seeds(toy, claim):

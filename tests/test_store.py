@@ -194,7 +194,7 @@ def test_a_wrong_number_of_results_and_no_seed_are_told(toy):
 @pytest.mark.parametrize("wrong", [{"level": 1.5}, {"share": "x"}, {"act": 3}, {"level": True}])
 def test_a_field_of_the_wrong_type_is_refused(toy, wrong):
     (name,) = wrong
-    with pytest.raises(Refused, match=rf"Field '{name}' was given .*; it takes an? "):
+    with pytest.raises(Refused, match=rf"Field '{name}' was given .*; give it the type "):
         toy.configure(**wrong)
     with pytest.raises(Refused, match=name):
         execute(toy, toy.config(**wrong), [0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from recombine.error import Refused
-from recombine.experiment import Record, jsonable
+from recombine.experiment import DONE, Record, identify, jsonable
 from recombine.registry import CLAIMS, EXPERIMENTS, Claim
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not enough data"
@@ -112,27 +112,24 @@ def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
     """Check a claim against the finished records of its own runs at one size."""
     experiment = EXPERIMENTS[claim.experiment]
     mine = [r for r in records if r.experiment == claim.experiment and r.size == size]
-    used: list[Record] = []
+    runs: list[dict[int, Record]] = []  # by seed
     for run in claim.runs(size):
-        wanted = jsonable(experiment.configure(size, **run))
-        of_run = [r for r in mine if r.config == wanted]
-        done = [r for r in of_run if r.status == "done"]
-        if len(done) < claim.seeds:
-            label = ", ".join(f"{k}={v}" for k, v in run.items()) or "the default run"
-            why = f"{label}: {len(done)} of {claim.seeds} seeds finished"
-            for r in of_run:
-                if r.status != "done":
-                    why += f"; seed {r.seed} {r.status}: {r.error.splitlines()[-1]}"
-                    break
-            return Verdict(OPEN, seeds=len(done), why=why)
-        used += done
-    together = set.intersection(
-        *[
-            {r.seed for r in used if r.config == jsonable(experiment.configure(size, **run))}
-            for run in claim.runs(size)
+        cfg = experiment.configure(size, **run)
+        # A record from before a field was added has the field's default.
+        asked = [
+            replace(r, config=jsonable(cfg) | r.config)
+            for r in mine
+            if r.id == identify(experiment, cfg, r.seed, size)
         ]
-    )
-    return claim.check([r for r in used if r.seed in together])
+        runs.append({r.seed: r for r in asked if r.status == DONE})
+        if len(runs[-1]) < claim.seeds:
+            label = ", ".join(f"{k}={v}" for k, v in run.items()) or "the default run"
+            why = f"{label}: {len(runs[-1])} of {claim.seeds} seeds finished"
+            if bad := [r for r in asked if r.status != DONE]:
+                why += f"; seed {bad[0].seed} {bad[0].status}: {bad[0].error.splitlines()[-1]}"
+            return Verdict(OPEN, seeds=len(runs[-1]), why=why)
+    everywhere = set.intersection(*map(set, runs))
+    return claim.check([run[seed] for run in runs for seed in sorted(everywhere)])
 
 
 def judge_all(records: Sequence[Record], names: Iterable[str] | None = None) -> list[Judged]:

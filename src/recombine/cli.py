@@ -196,8 +196,8 @@ def reproduce(words: list[str]) -> int:
         with progress(name or "all papers", quiet=given.json) as watch:
             records += run_jobs(jobs, executor, watch)
     how = Reporting(given.records, given.page, given.markdown, given.open, given.json)
-    _report(how, [c.name for c in claims])
-    return int(show_failures(records))
+    damaged = _report(how, [c.name for c in claims])
+    return int(show_failures(records) or damaged)
 
 
 def report(words: list[str]) -> int:
@@ -206,8 +206,7 @@ def report(words: list[str]) -> int:
 
     given = _parse(Reporting, words, "report", report)
     shelves()
-    _report(given, None)
-    return 0
+    return _report(given, None)
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
@@ -219,20 +218,29 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
+def help_(words: list[str]) -> int:
+    """Show all commands and first steps."""
+    lines = [f"  {name:<11}{_summary(f)}" for name, f in COMMANDS.items()]
+    print(HELP.format(version=__version__, commands="\n".join(lines)))
+    return 0
+
+
+def version(words: list[str]) -> int:
+    """Show the version."""
+    print(f"recombine {__version__}")
+    return 0
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; a refusal is one sentence and exit code 2, an interruption is 130."""
     command, *rest = [*(sys.argv[1:] if words is None else words)] or ["--help"]
-    if command in ("-h", "--help", "help"):
-        lines = [f"  {name:<11}{_summary(f)}" for name, f in COMMANDS.items()]
-        print(HELP.format(version=__version__, commands="\n".join(lines)))
-        return 0
-    if command in ("-V", "--version"):
-        print(f"recombine {__version__}")
-        return 0
+    own = {"-h": help_, "--help": help_, "help": help_, "-V": version, "--version": version}
     try:
-        if command not in COMMANDS:
+        if command not in own | COMMANDS:
             raise nearest("command", command, COMMANDS)
-        return COMMANDS[command](rest)
+        code = (own | COMMANDS)[command](rest)
+        sys.stdout.flush()
+        return code
     except Refused as problem:
         from recombine.terminal import warn
 
@@ -241,21 +249,24 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nStopped. Finished runs are kept; the same command continues.", file=sys.stderr)
         return 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-def _report(given: Reporting, names: Iterable[str] | None) -> None:
+def _report(given: Reporting, names: Iterable[str] | None) -> int:
+    """Write and show the report of what can be trusted; damaged records are exit code 1."""
     import webbrowser
 
     from recombine.claim import judge_all
     from recombine.report import markdown, page, write
     from recombine.store import Store
-    from recombine.terminal import err, show_claims
+    from recombine.terminal import err, show_claims, warn
 
-    store = Store(given.records)
-    records = list(store.records())
+    store, damage = Store(given.records), list[str]()
+    records = list(store.records(damage.append))
+    for text in damage:
+        warn(text)
     judged = judge_all(records, names)
     where = given.page or given.records / "report.html"
     write(where, page(store, records, judged))
@@ -270,6 +281,7 @@ def _report(given: Reporting, names: Iterable[str] | None) -> None:
         err().print(f"Report: [bold]{where}[/bold]")
     if given.open:
         webbrowser.open(where.resolve().as_uri())
+    return int(bool(damage))
 
 
 def _parse(kind: type[T], words: list[str], usage: str, about: Any, default: Any = None) -> T:

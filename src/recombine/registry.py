@@ -196,19 +196,9 @@ def check_types(cfg: Any) -> None:
             not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))
         ):
             raise Refused(
-                f"Field {f.name!r} was given {value!r}, a {type(value).__name__}; "
-                f"it takes a {kind.__name__}."
+                f"Field {f.name!r} was given {value!r}, of type {type(value).__name__}; "
+                f"give it the type {kind.__name__}."
             )
-
-
-def changed(cfg: Any) -> dict[str, Any]:
-    """List the fields that differ from their default; only these identify a run."""
-    default = type(cfg)()
-    return {
-        f.name: getattr(cfg, f.name)
-        for f in fields(cfg)
-        if getattr(cfg, f.name) != getattr(default, f.name)
-    }
 
 
 def shelves() -> None:

@@ -16,12 +16,15 @@ def squared_error(
 
 
 def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
-    """Find the background: the white of a dark bump, the black of a bright one.
+    """Find the constant answer that knows nothing: an image's background, else the median.
 
-    Predicting it everywhere is the baseline that raw errors hide.
+    Predicting it everywhere is the baseline that raw errors hide: the white of a dark bump, the
+    black of a bright one.
     """
-    low, high = float(targets.min()), float(targets.max())
-    return high if float(targets.median()) > (low + high) / 2 else low
+    low, middle, high = (float(v) for v in (targets.min(), targets.median(), targets.max()))
+    if targets.ndim < 3:
+        return middle
+    return high if middle > (low + high) / 2 else low
 
 
 @diagnostic
@@ -52,4 +55,11 @@ def error_map(seen: Observed) -> Measured:
     error[at] = squared_error(seen.outputs, query.y).double().cpu().numpy()
     support = np.zeros(space.size, dtype=bool)
     support[at] = seen.split.inside
-    return {"error_map": error.reshape(space.shape), "support": support.reshape(space.shape)}
+    names = [
+        f.name if f.dim == 1 else f"{f.name}[{i}]" for f in space.factors for i in range(f.dim)
+    ]
+    return {
+        "error_map": error.reshape(space.shape),
+        "support": support.reshape(space.shape),
+        "factors": np.array(names),
+    }

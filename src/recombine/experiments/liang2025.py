@@ -86,26 +86,27 @@ def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
     return results
 
 
-# What each decoder needs to fit what it is shown; chosen on seen combinations only.
-OWN: dict[str, dict[str, dict[str, Any]]] = {
-    "quick": {"cnn": {"depth": 2, "channels": 16, "steps": 1000, "lr": 3e-3}},
-    "paper": {"cnn": {"depth": 4, "steps": 3125}},
-}
+def own(size: str, decoder: str, encoding: str) -> Run:
+    """Give what a decoder needs to fit what it is shown; chosen on seen combinations only."""
+    if decoder == "cnn" and size == "quick":
+        steps = 3000 if encoding == "ramp" else 1200
+        return {"depth": 4, "channels": 16, "steps": steps, "batch": 16, "lr": 3e-3}
+    if decoder == "cnn" and size == "paper":
+        return {"depth": 4, "steps": 3125}
+    return {}
 
 
 def runs(decoders: Sequence[str], encodings: Sequence[str]) -> Callable[[str], list[Run]]:
     """List a run for every decoder and encoding, with the decoder's own settings at each size."""
     return lambda size: [
-        {"decoder": d, "encoding": e, **OWN.get(size, {}).get(d, {})}
-        for d in decoders
-        for e in encodings
+        {"decoder": d, "encoding": e, **own(size, d, e)} for d in decoders for e in encodings
     ]
 
 
-def worst(records: Sequence[Record], name: str, pick: Any, **where: Any) -> Any:
+def worst(records: Sequence[Record], name: str, pick: Any) -> Any:
     """Take, for each seed, the least favorable score over decoders and encodings."""
     found = [
-        scores(records, name, decoder=d, encoding=e, **where)
+        scores(records, name, decoder=d, encoding=e)
         for d, e in sorted({(r.config["decoder"], r.config["encoding"]) for r in records})
     ]
     return pick(found, axis=0)
@@ -122,27 +123,27 @@ def decoders_fit_what_they_see(records: Sequence[Record]) -> Verdict:
 
 @claim("liang2025.hidden_square", runs=STANDARD, reference="CNN: 0.77 population, 1.22 ramp")
 def decoders_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
-    """In the hidden square the same decoders are about as wrong as a blank image."""
+    """In the hidden square the same decoders are more than half as wrong as a blank image."""
     return decide(worst(records, "risk_ood", np.min), above=0.5, what="smallest OOD error / blank")
 
 
 @claim("liang2025.hidden_square", runs=runs(("mlp",), ("population", "ramp")))
 def mlp_misplaces_the_bump(records: Sequence[Record]) -> Verdict:
-    """An MLP does not even put the bump in the right place when no neighbor was shown."""
+    """Where no neighbor was shown, an MLP puts most bumps in the wrong place."""
     return decide(
         worst(records, "position_deep", np.max),
-        below=0.3,
-        what="largest position accuracy away from the edge of the hole",
+        below=0.5,
+        what="largest share of bumps within a pixel of their place",
     )
 
 
 @claim("liang2025.hidden_square", runs=runs(("cnn",), ("population", "ramp")))
 def cnn_misplaces_the_bump(records: Sequence[Record]) -> Verdict:
-    """A CNN does not even put the bump in the right place when no neighbor was shown."""
+    """Where no neighbor was shown, a CNN puts most bumps in the wrong place."""
     return decide(
         worst(records, "position_deep", np.max),
-        below=0.3,
-        what="largest position accuracy away from the edge of the hole",
+        below=0.5,
+        what="largest share of bumps within a pixel of their place",
     )
 
 
