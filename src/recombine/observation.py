@@ -45,12 +45,14 @@ def measure(seen: Observed, names: Iterable[str]) -> tuple[dict[str, float], dic
 
 
 def examples(seen: Observed, each: int = 4) -> dict[str, Any]:
-    """Keep some outputs beside the truth, evenly spread over seen and held-out points."""
+    """Keep some outputs beside the truth: from the middle of seen and held-out points outwards."""
     query, inside = seen.split.query, seen.split.inside
     kept: dict[str, Any] = {}
     for name, rows in (("id", np.flatnonzero(inside)), ("ood", np.flatnonzero(~inside))):
         if len(rows):
-            at = rows[np.linspace(0, len(rows) - 1, 2 * each + 1).round().astype(int)[1::2]]
+            away = np.linalg.norm(query.z[rows] - query.z[rows].mean(axis=0), axis=1)
+            spread = np.linspace(0, len(rows) - 1, min(each, len(rows))).round().astype(int)
+            at = rows[np.argsort(away, kind="stable")[spread]]
             kept[f"shown_{name}"] = query.y[at].cpu().numpy().astype(np.float32)
             kept[f"drawn_{name}"] = seen.outputs[at].cpu().numpy().astype(np.float32)
             kept[f"where_{name}"] = query.z[at]
