@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: setup demo test lint bench claims clean
+.PHONY: setup demo test lint bench claims picture clean
 
 setup: .venv/ready
 
@@ -20,7 +20,7 @@ demo: setup
 	$(BIN)/recombine reproduce liang2025.hidden_square --workers 2 --records runs/demo --page runs/demo/report.html
 
 test: setup
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -30,9 +30,14 @@ lint: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+# The picture of the README, from the records of the demo.
+picture: demo
+	$(BIN)/python docs/picture.py
+
 # Measure every claim at quick size and write the page that a test compares with the records.
 claims: setup
-	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays --markdown docs/claims.md
+	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays \
+		--page runs/claims.html --markdown docs/claims.md
 
 clean:
 	rm -rf .venv runs

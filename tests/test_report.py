@@ -449,9 +449,10 @@ def test_markdown(judged):
     cells = [cell.strip() for cell in rows[0].strip("|").split(" | ")]
     reference = judged[0].claim.reference or "–"
     assert cells[:2] == [judged[0].claim.sentence, reference]
-    assert cells[2:] == ["1.08", "[1.02, 1.14]", "5", "smoke", "**holds**"]
+    assert cells[2:7] == ["1.08", "[1.02, 1.14]", "5", "smoke", "**holds**"]
+    assert cells[7:] == ["error, needed above 0.5"]
     assert "| 2.7e-04 |" in rows[1]
-    assert "**not enough data**: 2 of 5 seeds finished" in rows[2]
+    assert "| **not enough data** | 2 of 5 seeds finished" in rows[2]
     piped = replace(judged[0], claim=replace(judged[0].claim, reference="|x|"))
     assert "\\|x\\|" in report.markdown([piped])
 

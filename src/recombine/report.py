@@ -111,8 +111,8 @@ def markdown(judged: Sequence[Judged]) -> str:
             "",
             f"## {paper}",
             "",
-            "| claim | paper's number | ours | interval | seeds | size | verdict |",
-            "| --- | --- | --- | --- | --- | --- | --- |",
+            "| claim | paper's number | ours | interval | seeds | size | verdict | decided by |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
         for j in judged:
             if j.claim.paper == paper:
@@ -124,7 +124,8 @@ def markdown(judged: Sequence[Judged]) -> str:
                     span(v.interval),
                     str(v.seeds),
                     j.size,
-                    f"**{v.outcome}**" + (f": {v.why}" if v.outcome == OPEN and v.why else ""),
+                    f"**{v.outcome}**",
+                    v.why or "–",
                 ]
                 clean = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
                 lines.append(f"| {' | '.join(clean)} |")

@@ -56,6 +56,7 @@ class Job:
 
         def beat() -> None:
             with suppress(OSError):
+                self.pulse.parent.mkdir(exist_ok=True)
                 self.pulse.write_text(json.dumps([share, notes]))
 
         def tell(step: int, steps: int) -> None:
@@ -68,8 +69,6 @@ class Job:
             notes.append(text)
             beat()
 
-        with suppress(OSError):
-            self.pulse.parent.mkdir(exist_ok=True)
         try:
             done = execute(
                 self.experiment, self.cfg, self.seeds, size=self.size, progress=tell, note=note
@@ -77,6 +76,7 @@ class Job:
         finally:
             with suppress(OSError):
                 self.pulse.unlink(missing_ok=True)
+                self.pulse.parent.rmdir()  # unless others are still running
         if not self.keep_arrays:
             done = [(replace(record, arrays=[]), {}) for record, _ in done]
         for record, arrays in done:

@@ -1,0 +1,29 @@
+"""Draw the README's picture from the records of `make demo`: `make picture`."""
+
+from pathlib import Path
+
+import numpy as np
+
+from recombine.figures import heat_maps
+from recombine.store import Store
+
+NAMES = {"mlp": "MLP", "cnn": "CNN", "outer": "each factor on its own"}
+
+
+def main() -> None:
+    """Average each decoder's error map over seeds and put them side by side."""
+    store = Store(Path("runs/demo"))
+    maps = {}
+    for decoder, name in NAMES.items():
+        found = []
+        for record in store.records():
+            if (record.config["decoder"], record.config["encoding"]) == (decoder, "population"):
+                arrays = store.arrays(record)
+                found.append(arrays["error_map"] / record.scores["blank_ood"])
+        maps[name] = (np.mean(found, axis=0), arrays["support"])
+    figure = heat_maps(maps, names=("x", "y"))
+    figure.savefig(Path(__file__).with_name("picture.png"), dpi=220, facecolor="white")
+
+
+if __name__ == "__main__":
+    main()
