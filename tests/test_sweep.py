@@ -54,7 +54,8 @@ def scraps(store):
 def another(log, store, *acts):
     """Run the same sweep in a process of its own."""
     code = f"""
-import runpy
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in background jobs
 toy = runpy.run_path({str(TESTS / "conftest.py")!r}, run_name="conftest")["TOY"]
 from pathlib import Path
 from recombine.store import Store
@@ -183,7 +184,7 @@ def test_after_a_violent_end_the_same_sweep_does_only_the_rest(toy, store, log, 
         if act == "stick":
             wait_until(lambda: scraps(store), process)
         process.send_signal(number)
-        assert process.wait() != 0
+        assert process.wait(timeout=60) != 0
     assert [
         r.config["level"] for r in sorted(store.records(), key=lambda r: r.scores["score"])
     ] == [
@@ -203,7 +204,7 @@ def test_two_sweeps_share_a_folder(toy, store, log):
         wait_until(lambda: started(log), process)  # it has planned to do everything
         open_gate(log)
         records = sweep(toy, configs(toy, log, *acts), [0], store=store)
-        assert process.wait() == 0
+        assert process.wait(timeout=120) == 0
     assert [r.scores["score"] for r in records] == list(range(7))
     assert sorted(r.scores["score"] for r in store.records()) == list(range(7))
     assert not scraps(store)
