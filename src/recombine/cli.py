@@ -160,10 +160,13 @@ def reproduce(words: list[str]) -> int:
     from recombine.sweep import plan, run_jobs
     from recombine.terminal import err, progress, show_failures, warn
 
-    name, words = _leading(words)
-    given = _parse(Reproducing, words, "reproduce [PAPER | EXPERIMENT | CLAIM]", reproduce)
+    names = []
+    while (found := _leading(words))[0] is not None:
+        names.append(found[0])
+        words = found[1]
+    given = _parse(Reproducing, words, "reproduce [PAPER | EXPERIMENT | CLAIM ...]", reproduce)
     shelves()
-    claims = _chosen_claims(name)
+    claims = _chosen_claims(names)
     store = Store(given.records).open()
     records: list[Record] = []
     with _executor(given) as (executor, workers):
@@ -193,7 +196,7 @@ def reproduce(words: list[str]) -> int:
             f"[dim]{len(claims)} claims at size {given.size}: "
             f"{kept} runs kept, {sum(len(j.seeds) for j in jobs)} to do[/dim]"
         )
-        with progress(name or "all papers", quiet=given.json) as watch:
+        with progress(" ".join(names[:1]) or "all papers", quiet=given.json) as watch:
             records += run_jobs(jobs, executor, watch)
     how = Reporting(given.records, given.page, given.markdown, given.open, given.json)
     damaged = _report(how, [c.name for c in claims])
@@ -361,14 +364,16 @@ def _hints(cfg: Any) -> list[Any]:
     return [hints[f.name] for f in fields(cfg)]
 
 
-def _chosen_claims(name: str | None) -> list[Claim]:
+def _chosen_claims(names: Sequence[str]) -> list[Claim]:
+    """Find the claims that papers, experiments and claims name; all when none is named."""
     from recombine.registry import CLAIMS
 
-    chosen = [c for c in CLAIMS.values() if name in (None, c.name, c.paper, c.experiment)]
-    if not chosen:
-        known = {n for c in CLAIMS.values() for n in (c.name, c.paper, c.experiment)}
-        raise nearest("paper, experiment or claim", str(name), known)
-    return chosen
+    called = {c.name: {c.name, c.paper, c.experiment} for c in CLAIMS.values()}
+    known = set[str]().union(*called.values())
+    for name in names:
+        if name not in known:
+            raise nearest("paper, experiment or claim", name, known)
+    return [c for c in CLAIMS.values() if not names or called[c.name] & set(names)]
 
 
 @contextmanager
