@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -40,6 +41,7 @@ settings.register_profile(
 )
 settings.load_profile("recombine")
 registry.shelves()
+import_module("recombine.pictures")  # a shelf that only the report opens
 
 
 def pytest_configure(config: pytest.Config) -> None:

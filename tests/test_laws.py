@@ -7,14 +7,25 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from recombine.claim import FAILS, HOLDS, OPEN, judge
 from recombine.error import Refused
 from recombine.experiment import DONE, execute, identify
 from recombine.models.decoders import mlp
 from recombine.observation import observe
-from recombine.registry import CLAIMS, DIAGNOSTICS, EXPERIMENTS, MODELS, SIZES, TASKS, first_line
+from recombine.registry import (
+    CLAIMS,
+    DIAGNOSTICS,
+    EXPERIMENTS,
+    MODELS,
+    PICTURES,
+    SIZES,
+    TASKS,
+    first_line,
+)
 from recombine.support import box
+from recombine.task import Data
 
 
 def every(registry):
@@ -41,14 +52,14 @@ def smoke_split(name):
 
 @cache
 def served(name):
-    """Find data that a model builder accepts."""
-    for task in sorted(TASKS):
-        _, split = smoke_split(task)
+    """Find data that a model builder accepts: a task's, or what it draws, read backwards."""
+    datas = [smoke_split(task)[1].train for task in sorted(TASKS)]
+    for data in (*datas, *[Data(d.z, d.y, d.x) for d in datas]):
         try:
-            MODELS[name](split.train, seed=0)
+            MODELS[name](data, seed=0)
         except Refused:
             continue
-        return split.train
+        return data
     raise AssertionError(f"{name} serves no registered task")
 
 
@@ -122,7 +133,7 @@ def test_a_smoke_run_gives_one_finite_result_a_seed_and_the_same_again(name):
     once = smoke(name, cfg)
     again = execute(EXPERIMENTS[name], cfg, [0, 1], size="smoke")
     assert [r.seed for r, _ in once] == [0, 1]
-    assert once[0][0].scores != once[1][0].scores
+    assert (once[0][0].scores != once[1][0].scores) == EXPERIMENTS[name].chance
     for (one, arrays), (two, others) in zip(once, again, strict=True):
         assert (one.status, one.error) == (DONE, "")
         assert one.scores
@@ -146,7 +157,7 @@ def test_a_config_refuses_strange_fields_and_values(name):
 def test_a_claim_has_a_sentence_an_experiment_and_runs_that_configure(name):
     claim = CLAIMS[name]
     assert claim.sentence.endswith(".")
-    assert claim.seeds >= 5
+    assert claim.seeds >= (5 if EXPERIMENTS[claim.experiment].chance else 1)
     for size in SIZES:
         configs = [EXPERIMENTS[claim.experiment].configure(size, **run) for run in claim.runs(size)]
         assert len(set(configs)) == len(configs) > 0
@@ -168,4 +179,18 @@ def test_a_claim_reads_the_records_of_its_own_runs(name):
     assert verdict.outcome in (HOLDS, FAILS, OPEN)
     assert verdict.interval is not None
     assert verdict.interval[0] <= verdict.value <= verdict.interval[1]
-    assert verdict.seeds == 2 * claim.seeds
+    assert verdict.seeds == (2 * claim.seeds if experiment.chance else 1)
+
+
+@every(PICTURES)
+def test_a_picture_is_drawn_from_smoke_records_and_left_out_without(name):
+    experiment = name.partition(": ")[0]
+    held = {}
+    for claim in CLAIMS.values():
+        if claim.experiment == experiment:
+            for run in claim.runs("smoke"):
+                cfg = EXPERIMENTS[experiment].configure("smoke", **run)
+                held |= {r.id: (r, arrays) for r, arrays in smoke(experiment, cfg)}
+    records = [r for r, _ in held.values()]
+    assert isinstance(PICTURES[name](records, lambda r: held[r.id][1]), Figure)
+    assert PICTURES[name]([], lambda r: {}) is None

@@ -15,11 +15,12 @@ ROOT = Path(recombine.__file__).parent
 # Each layer may import the ones before it. A shelf is one layer; its files may import each other.
 LAYERS = (
     *("error", "registry", "space", "support", "theory", "encode", "render", "task"),
-    *("penalty", "ensemble", "train", "observation", "tasks", "models", "diagnostics"),
+    "bank",
+    *("penalty", "loss", "ensemble", "train", "observation", "tasks", "models", "diagnostics"),
     *("experiment", "store", "sweep", "claim", "experiments"),
-    *("figures", "report", "options", "terminal", "cli"),
+    *("figures", "pictures", "report", "options", "terminal", "cli"),
 )
-PURE = LAYERS[: LAYERS.index("experiment")]
+PURE = set(LAYERS[: LAYERS.index("experiment")]) - {"bank"}  # a bank is read from the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
 DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}

@@ -108,6 +108,16 @@ def decide(
     return Verdict(outcome, float(v.mean()), (low, high), len(v), why)
 
 
+def exact(
+    value: float, *, above: float | None = None, below: float | None = None, what: str
+) -> Verdict:
+    """Decide by one number that no chance enters, such as the answer of a closed form."""
+    found = decide([float(value)] * LEAST, above=above, below=below, what=what)
+    return replace(
+        found, value=float(value), interval=(float(value),) * 2, seeds=1, why=f"{found.why} (exact)"
+    )
+
+
 def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
     """Check a claim against the finished records of its own runs at one size."""
     experiment = EXPERIMENTS[claim.experiment]
@@ -128,8 +138,9 @@ def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
             if bad := [r for r in asked if r.status != DONE]:
                 why += f"; seed {bad[0].seed} {bad[0].status}: {bad[0].error.splitlines()[-1]}"
             return Verdict(OPEN, seeds=len(runs[-1]), why=why)
-    everywhere = set.intersection(*map(set, runs))
-    return claim.check([run[seed] for run in runs for seed in sorted(everywhere)])
+    everywhere = sorted(set.intersection(*map(set, runs)))
+    used = everywhere if experiment.chance else everywhere[:1]
+    return claim.check([run[seed] for run in runs for seed in used])
 
 
 def judge_all(records: Sequence[Record], names: Iterable[str] | None = None) -> list[Judged]:

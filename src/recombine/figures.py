@@ -6,6 +6,7 @@ import io
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from html import escape
 from math import ceil, floor, log10
 from typing import Any
@@ -172,12 +173,12 @@ def heat_map(
     error at the end of the colors; give another one only for errors that know no blank image.
     """
     error, support, _ = plane(error, support)
-    with mpl.rc_context(STYLE):
+    with styled():
         if error.ndim == 1:
             return _profile(error, support, scale, names)
         width, height = _sides(error.shape, 284)
-        figure = _canvas(width + 56, height + 48)
-        axes = _axes(figure, 46, 6, width, height)
+        figure = canvas(width + 56, height + 48)
+        axes = place(figure, 46, 6, width, height)
         _cells(axes, error, support, scale)
         axes.set_xlabel(f"{names[0]} →", labelpad=3)
         axes.set_ylabel(f"← {names[1]}", labelpad=3)
@@ -198,29 +199,29 @@ def heat_maps(
     sides = [_sides(error.shape, 190) for error, _ in flat.values()]
     width, height = max(w for w, _ in sides) + 34, max(h for _, h in sides) + 62
     rows = ceil(len(flat) / columns)
-    with mpl.rc_context(STYLE):
-        figure = _canvas(columns * width + 100, rows * height)
+    with styled():
+        figure = canvas(columns * width + 100, rows * height)
         for i, ((label, (error, support)), (w, h)) in enumerate(
             zip(flat.items(), sides, strict=True)
         ):
             row, column = divmod(i, columns)
-            axes = _axes(figure, column * width + 30, row * height + 26, w, h)
+            axes = place(figure, column * width + 30, row * height + 26, w, h)
             _cells(axes, error, support, TOP)
             axes.set_title(_short(label, 30), fontsize=12, loc="left")
             if column == 0:
                 axes.set_ylabel(f"← {names[1]}", labelpad=2)
             if i + columns >= len(flat):
                 axes.set_xlabel(f"{names[0]} →", labelpad=2)
-        bar = _axes(figure, columns * width + 14, 26, 12, height - 62)
+        bar = place(figure, columns * width + 14, 26, 12, height - 62)
         _scale(figure, bar, TOP, "vertical")
         return figure
 
 
 def color_bar(scale: float = TOP, *, blank: bool = True) -> Figure:
     """Draw the key of `heat_map`: 0 is perfect, 1 a blank image."""
-    with mpl.rc_context(STYLE):
-        figure = _canvas(340, 40)
-        _scale(figure, _axes(figure, 24, 4, 292, 12), scale, "horizontal", blank=blank)
+    with styled():
+        figure = canvas(340, 40)
+        _scale(figure, place(figure, 24, 4, 292, 12), scale, "horizontal", blank=blank)
         return figure
 
 
@@ -248,8 +249,8 @@ def samples(truth: Any, drawn: Any, where: Any, inside: Any) -> Figure:
     side = min(64.0, (340 - left - gap * (len(groups) - 1)) / len(truth))
     tall = side * truth.shape[-2] / truth.shape[-1]
     places = _places(where, side)
-    with mpl.rc_context(STYLE):
-        figure = _canvas(340, 2 * tall + 32 + 13 * (1 + max(p.count("\n") for p in places)))
+    with styled():
+        figure = canvas(340, 2 * tall + 32 + 13 * (1 + max(p.count("\n") for p in places)))
         for row, label in enumerate(("truth", "drawn")):
             _write(
                 figure, 9, 24 + (row + 0.5) * tall, label, color=MUTED, rotation=90, ha="center",
@@ -260,7 +261,7 @@ def samples(truth: Any, drawn: Any, where: Any, inside: Any) -> Figure:
             _write(figure, x + 1, 17, title, color=color, fontsize=12, fontweight="bold")
             for at in rows:
                 for row, image in enumerate((truth[at], drawn[at])):
-                    axes = _axes(figure, x + 1, 24 + row * tall + 1, side - 2, tall - 2)
+                    axes = place(figure, x + 1, 24 + row * tall + 1, side - 2, tall - 2)
                     pixels = np.clip((image - low) / span, 0, 1)
                     axes.imshow(
                         pixels if gray else np.moveaxis(pixels, 0, -1),
@@ -281,9 +282,9 @@ def curves(histories: Mapping[str, Sequence[Line]]) -> Figure:
     """Draw the training loss by step: a line a condition, with its seeds as thin lines behind."""
     shown = {label: [_positive(line) for line in lines] for label, lines in histories.items()}
     legend = 18 * len(shown) if len(shown) > 1 else 0
-    with mpl.rc_context(STYLE):
-        figure = _canvas(460, 280 + legend)
-        axes = _axes(figure, 58, 12 + legend, 390, 220)
+    with styled():
+        figure = canvas(460, 280 + legend)
+        axes = place(figure, 58, 12 + legend, 390, 220)
         for i, (label, lines) in enumerate(shown.items()):
             color, dash = LINES[i % len(LINES)], "-" if i < len(LINES) else "--"
             for steps, loss in lines:
@@ -319,9 +320,9 @@ def dots(
     values = np.maximum(values, low)
     step, head, foot = 46, 44, 46
     height = head + step * len(risks) + foot
-    with mpl.rc_context(STYLE):
-        figure = _canvas(460, height)
-        axes = _axes(figure, 12, head, 436, step * len(risks))
+    with styled():
+        figure = canvas(460, height)
+        axes = place(figure, 12, head, 436, step * len(risks))
         axes.set_ylim(len(risks), 0)
         ends = (min(values.min(), 1.0), max(values.max(), 1.0))
         if log:
@@ -362,11 +363,17 @@ def dots(
         return figure
 
 
-def _canvas(width: float, height: float) -> Figure:
+def styled() -> AbstractContextManager[None]:
+    """Draw within this context, so that colors follow the page."""
+    return mpl.rc_context(STYLE)
+
+
+def canvas(width: float, height: float) -> Figure:
+    """Make an empty figure of a size in pixels."""
     return Figure(figsize=(round(width) / 72, round(height) / 72))
 
 
-def _axes(figure: Figure, left: float, from_top: float, width: float, height: float) -> Axes:
+def place(figure: Figure, left: float, from_top: float, width: float, height: float) -> Axes:
     """Place axes by pixels from the upper left corner."""
     across, down = (72 * side for side in figure.get_size_inches())
     return figure.add_axes(
@@ -419,8 +426,8 @@ def _cells(axes: Axes, error: Table, support: Mask, scale: float) -> None:
 
 def _profile(error: Table, support: Mask, scale: float, names: Sequence[str]) -> Figure:
     """Draw the error along one factor, with the hidden values shaded."""
-    figure = _canvas(340, 220)
-    axes = _axes(figure, 46, 10, 284, 162)
+    figure = canvas(340, 220)
+    axes = place(figure, 46, 10, 284, 162)
     at = np.arange(len(error))
     for a, b in _stretches(~support):
         axes.axvspan(a - 0.5, b - 0.5, color=HELD, alpha=0.15, linewidth=0)

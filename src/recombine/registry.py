@@ -25,6 +25,7 @@ MODELS: dict[str, Callable[..., Any]] = {}
 DIAGNOSTICS: dict[str, Callable[..., Any]] = {}
 EXPERIMENTS: dict[str, Experiment] = {}
 CLAIMS: dict[str, Claim] = {}
+PICTURES: dict[str, Callable[..., Any]] = {}  # "experiment: picture"
 
 
 def _many(cfg: Any) -> int:
@@ -41,6 +42,7 @@ class Experiment:
     run: Callable[[Any, Sequence[int]], Sequence[Any]]
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     selection: str = "last step"  # how the scored model was chosen; never on held-out combinations
+    chance: bool = True  # whether seeds matter; closed forms and exact solvers have none
     together: Callable[[Any], int] = _many  # how many seeds gain by training as one
 
     @property
@@ -127,6 +129,7 @@ def experiment(
     paper: Mapping[str, Any] | None = None,
     family: str | None = None,
     selection: str = "last step",
+    chance: bool = True,
     together: Callable[[Any], int] | None = None,
 ) -> Callable[[F], F]:
     """Register `(cfg, seeds) -> one Result a seed` as `family.function`; defaults are `quick`."""
@@ -146,7 +149,7 @@ def experiment(
             )
         name = f"{family or function.__module__.rpartition('.')[2]}.{function.__name__}"
         sizes = {"smoke": dict(smoke), "paper": dict(paper or {})}
-        entry = Experiment(name, config, function, sizes, selection, together or _many)
+        entry = Experiment(name, config, function, sizes, selection, chance, together or _many)
         for size in SIZES:
             entry.configure(size)
         _enter("experiment", EXPERIMENTS, name, entry, function)
@@ -169,6 +172,11 @@ def claim(
 
     def enter(function: F) -> F:
         name = f"{experiment.partition('.')[0]}.{function.__name__}"
+        if seeds < 5 and experiment in EXPERIMENTS and EXPERIMENTS[experiment].chance:
+            raise Refused(
+                f"Claim {name!r} asks for {seeds} seeds of an experiment in which chance enters; "
+                "ask for 5 or more."
+            )
         entry = Claim(
             name,
             experiment,
@@ -178,6 +186,20 @@ def claim(
             reference,
         )
         _enter("claim", CLAIMS, name, entry, function)
+        return function
+
+    return enter
+
+
+def picture(experiment: str) -> Callable[[F], F]:
+    """Register `(records, arrays_of) -> Figure or None`, drawn in the report of an experiment.
+
+    `arrays_of(record)` gives the arrays of a record; the docstring is the caption.
+    """
+
+    def enter(function: F) -> F:
+        name = f"{experiment}: {function.__name__}"
+        _enter("picture", PICTURES, name, function, function)
         return function
 
     return enter

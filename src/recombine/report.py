@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
@@ -18,7 +19,7 @@ from markupsafe import Markup
 from recombine.claim import FAILS, HOLDS, OPEN, Judged, interval
 from recombine.error import Refused
 from recombine.experiment import DONE, Record
-from recombine.registry import EXPERIMENTS, SIZES, shelves
+from recombine.registry import EXPERIMENTS, PICTURES, SIZES, first_line, shelves
 from recombine.store import Damaged, Store
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def page(store: Store, records: Sequence[Record], judged: Sequence[Judged]) -> s
             "another folder with --records."
         )
     shelves()
+    import_module("recombine.pictures")  # a shelf that loads matplotlib
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in records:
         groups.setdefault((r.experiment, r.size), []).append(r)
@@ -211,6 +213,7 @@ def section(store: Store, name: str, size: str, records: Sequence[Record]) -> di
         "seeds": len({r.seed for r in records}),
         **_plots(drawn, mark),
         **_cards(store, drawn, mark),
+        "pictures": _pictures(store, name, records, mark),
         "scores": _scores(split),
         "notes": _notes(split),
         "failures": [
@@ -286,6 +289,19 @@ def _picture(figure: Figure, name: str, alt: str) -> Markup:
     from recombine.figures import svg
 
     return Markup(svg(figure, name, alt))
+
+
+def _pictures(
+    store: Store, name: str, records: Sequence[Record], mark: str
+) -> list[tuple[str, Markup]]:
+    """Draw the experiment's own pictures with their captions; those without data are left out."""
+    done = [r for r in records if r.status == DONE]
+    found = []
+    for i, (key, draw) in enumerate(PICTURES.items()):
+        if key.partition(": ")[0] == name and (figure := draw(done, store.arrays)) is not None:
+            caption = first_line(draw)
+            found.append((caption, _picture(figure, f"{mark}-own-{i}", caption)))
+    return found
 
 
 def _plots(split: Sequence[Condition], mark: str) -> dict[str, Markup | None]:

@@ -1,5 +1,7 @@
 """Diagnostics: pure functions below, registered measurements above; a new file needs its line."""
 
 from recombine.diagnostics import additivity as additivity
+from recombine.diagnostics import conjunctions as conjunctions
+from recombine.diagnostics import kernels as kernels
 from recombine.diagnostics import position as position
 from recombine.diagnostics import risk as risk

@@ -1,3 +1,4 @@
 """Models: plain modules, one file a family; a new file needs its line here."""
 
 from recombine.models import decoders as decoders
+from recombine.models import networks as networks

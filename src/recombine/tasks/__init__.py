@@ -1,3 +1,5 @@
 """Tasks: one file a family; a new file needs its line here."""
 
 from recombine.tasks import bumps as bumps
+from recombine.tasks import pictures as pictures
+from recombine.tasks import symbolic as symbolic

@@ -1,0 +1,117 @@
+"""Picture versions of tasks: every component is shown as an image of some class."""
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recombine.bank import Bank, digits
+from recombine.error import Refused
+from recombine.registry import task
+from recombine.space import Factor, Points, Space
+from recombine.task import Task
+from recombine.tasks.symbolic import addition
+
+
+def pictures(
+    task: Task,
+    bank: Bank,
+    *,
+    distance: int = 0,
+    images: int = 200,
+    offset: int = 0,
+    seed: int = 0,
+    normalize: bool = False,
+) -> Task:
+    """Show each component of a task as an image, in channels of its own.
+
+    `seed` permutes classes, and shuffles the images of each class, component by component. Which
+    image is shown is a factor too, `image_<name>`, so a point still decides its data: value k is
+    the image at `offset` + k of its class, and a task with a larger `offset` shows held-out images.
+    Component c is moved to the right by c times `distance` pixels; edges are repeated to fill the
+    canvas. `normalize` subtracts the bank's mean and divides by its standard deviation.
+    """
+    base = _components(task)
+    if min(distance, offset) < 0 or images < 1:
+        raise Refused(
+            f"A distance of {distance} pixels and {images} images from {offset} on were asked for; "
+            "only images may not be 0, and none may be negative."
+        )
+    chosen = _choose(bank, task.space, images, offset, np.random.default_rng(seed))
+    used, places = np.unique(chosen, return_inverse=True)
+    pixels = torch.from_numpy(_pixels(bank, used, normalize))
+    index = torch.from_numpy(places.reshape(chosen.shape).astype(np.int64))
+    width = bank.shape[2]
+    canvas = torch.arange(width + (base - 1) * distance)
+    columns = [(canvas - c * distance).clamp(0, width - 1) for c in range(base)]
+    firsts = torch.from_numpy(np.cumsum([0, *task.space.shape[:-1]]))  # rows of the index
+
+    def show(z: Tensor) -> Tensor:
+        values, images = z.long().split(base)
+        found = index.to(z.device)[firsts.to(z.device) + values, images]
+        shown = pixels.to(z.device)[found]  # (components, channels, height, width)
+        return torch.cat([shown[c][..., at.to(z.device)] for c, at in enumerate(columns)])
+
+    exemplars = Space(tuple(Factor(f"image_{name}", images) for name in task.space.names))
+    return Task(task.space * exemplars, show, lambda z: task.targets(z[:base]))
+
+
+def draw_images(task: Task, cells: Points, each: int, *, rng: Generator) -> Points:
+    """Complete points of the base task to `each` points of its picture version, images at random.
+
+    A picture version has too many points to list: draw some, then `task.data`.
+    """
+    z = np.repeat(np.asarray(cells, dtype=np.float64), each, axis=0)
+    return np.concatenate([z, task.space.draw(len(z), rng=rng)[:, z.shape[1] :]], axis=1)
+
+
+@task
+def digit_addition(
+    levels: int = 5, distance: int = 0, images: int = 8, offset: int = 0, seed: int = 0
+) -> Task:
+    """Add two numbers shown as handwritten digits; which digit means which number is random."""
+    return pictures(
+        addition(levels), digits(), distance=distance, images=images, offset=offset, seed=seed
+    )
+
+
+def _components(task: Task) -> int:
+    """Count the components, or refuse what cannot be shown as classes of images."""
+    for f in task.space.factors:
+        if f.levels is None or f.dim > 1:
+            raise Refused(
+                f"Factor {f.name!r} cannot be shown as images of classes; {task.space} needs "
+                "discrete factors of one coordinate."
+            )
+    return len(task.space.factors)
+
+
+def _choose(
+    bank: Bank, space: Space, images: int, offset: int, rng: Generator
+) -> NDArray[np.int64]:
+    """Choose images: a row for each value, component after component, and a column an image."""
+    members = [np.flatnonzero(bank.labels == k) for k in range(bank.classes)]
+    rows = []
+    for name, levels in zip(space.names, space.shape, strict=True):
+        if levels > bank.classes:
+            raise Refused(
+                f"Component {name!r} has {levels} values, but {bank.name} has {bank.classes} "
+                "classes. Take fewer values or another bank."
+            )
+        for k in rng.permutation(levels):
+            if len(members[k]) < offset + images:
+                raise Refused(
+                    f"Class {k} of {bank.name} has {len(members[k])} images, but {images} from "
+                    f"{offset} on were asked for. Take fewer."
+                )
+            rows.append(rng.permutation(members[k])[offset : offset + images])
+    return np.stack(rows)
+
+
+def _pixels(bank: Bank, used: NDArray[np.int64], normalize: bool) -> NDArray[np.float32]:
+    """Copy the images that are used, so that the bank need not be kept."""
+    if not normalize:
+        return bank.images[used]
+    mean, std = bank.mean[:, None, None], np.where(bank.std > 0, bank.std, 1)[:, None, None]
+    return ((bank.images[used] - mean) / std).astype(np.float32)

@@ -1,0 +1,232 @@
+"""Symbolic tasks: components in one-hot code and one number to answer (Lippl & Stachenfeld 2025).
+
+Each task stands beside the supports that it is studied with. Supports name their factors, so they
+serve the picture version of a task as well. Classes are answered by -1 and +1.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from recombine.encode import join, one_hot
+from recombine.error import Refused, nearest
+from recombine.registry import task
+from recombine.space import Space, grid
+from recombine.support import Support, box, cross, values
+from recombine.task import Task
+
+LOGIC = {  # answers to 00, 01, 10, 11
+    "false": "0000",
+    "and": "0001",
+    "first_only": "0010",
+    "first": "0011",
+    "second_only": "0100",
+    "second": "0101",
+    "xor": "0110",
+    "or": "0111",
+    "nor": "1000",
+    "xnor": "1001",
+    "not_second": "1010",
+    "implied": "1011",
+    "not_first": "1100",
+    "implies": "1101",
+    "nand": "1110",
+    "true": "1111",
+}
+
+
+@task
+def addition(levels: int = 9) -> Task:
+    """Add two numbers, each of `levels` values around zero."""
+    _need("Addition", "levels", levels, 2)
+    return _coded(grid(a=levels, b=levels), lambda z: (z - (levels - 1) / 2).sum())
+
+
+def addition_cross(anchors: Sequence[int]) -> Support:
+    """Show the sums in which either number is an anchor, given by index: rows and columns."""
+    return cross(a=anchors, b=anchors)
+
+
+def addition_support(name: str, levels: int = 9, seed: int = 1) -> Support:
+    """Name a training set of the paper; `dispersed` shows two sums a row and column, by `seed`.
+
+    >>> print(addition_support("both"))
+    (values(a=[2, 6]) | values(b=[2, 6]))
+    """
+    _need("Addition", "levels", levels, 3)
+    end = levels - 1
+    anchors = {
+        "extrapolation": [end // 2],
+        "interpolation": [0, end],
+        "both": [levels // 4, end - levels // 4],
+        "asymmetric": [0],
+    }
+    if name in anchors:
+        return addition_cross(anchors[name])
+    if name != "dispersed":
+        raise nearest("support of addition", name, [*anchors, "dispersed"])
+    starts = np.arange(levels)
+    np.random.default_rng(seed).shuffle(starts)
+    return _any([values(a=[i], b=[s, (s + 1) % levels]) for i, s in enumerate(starts.tolist())])
+
+
+@task
+def context(values: int = 3) -> Task:
+    """Answer the class of the first feature in context 0, of the second in context 1.
+
+    Each feature has `values` values of class -1, then as many of class +1.
+    """
+    return _contextual(2, values)
+
+
+def context_support(hidden: int, values: int = 3) -> Support:
+    """Hide, in both contexts, `hidden` first features of class -1 with as many second of class +1.
+
+    This is the paper's CD-1, CD-2, CD-3; at `hidden == values` the context alone is a shortcut.
+    """
+    if not 1 <= hidden <= values:
+        raise Refused(f"{hidden} values are to be hidden, of {values} in a class; hide 1 to all.")
+    return ~box(first=(0, hidden), second=(values, values + hidden))
+
+
+@task
+def stimulus_composition(contexts: int = 2) -> Task:
+    """Answer by the context's feature; each half of the contexts shares a rule.
+
+    Two contexts have 2 × 2 features, four have 4 × 4, as in the authors' presets.
+    """
+    if contexts < 2 or contexts % 2:
+        raise Refused(f"{contexts} contexts cannot share two rules; give 2, 4 or more, even.")
+    return _contextual(contexts, contexts // 2)
+
+
+def stimulus_composition_support(contexts: int = 2) -> Support:
+    """Hide, in every context, first features of class -1 with second features of class +1."""
+    return context_support(contexts // 2, contexts // 2)
+
+
+@task
+def context_substitution() -> Task:
+    """Answer by the context's feature, where some values must be learned in the sister context."""
+    return _contextual(4, 3)
+
+
+def context_substitution_support() -> Support:
+    """Hide values 0 and 3 of both features in contexts 0 and 2; their sisters 1 and 3 show all."""
+    return ~(values(context=[0, 2]) & cross(first=[0, 3], second=[0, 3]))
+
+
+@task
+def equivalence(classes: Sequence[int] = (2, 2)) -> Task:
+    """Tell whether two items belong to the same class; `classes` counts each one's items."""
+    _members(classes)
+    kind = torch.repeat_interleave(torch.tensor(classes))
+
+    def same(z: Tensor) -> Tensor:
+        first, second = kind.to(z.device)[z.long()]
+        return _sign(first == second)
+
+    return _coded(grid(first=sum(classes), second=sum(classes)), same)
+
+
+def equivalence_support(
+    classes: Sequence[int] = (2, 2), anchors: Sequence[int] = (1, 1)
+) -> Support:
+    """Show the pairs with an anchor: the first `anchors[j]` items of class j."""
+    members = _members(classes)
+    if len(anchors) != len(classes) or not all(
+        0 <= k <= n for k, n in zip(anchors, classes, strict=True)
+    ):
+        raise Refused(f"Anchors {anchors} do not fit classes {classes}; count some of each class.")
+    shown = [item for items, k in zip(members, anchors, strict=True) for item in items[:k]]
+    return cross(first=shown, second=shown)
+
+
+@task
+def ordering(items: int = 7) -> Task:
+    """Tell whether the first of two items comes before the second."""
+    _need("An ordering", "items", items, 2)
+    return _coded(grid(first=items, second=items), lambda z: _sign(z[0] < z[1]))
+
+
+def ordering_support(items: int = 7) -> Support:
+    """Show neighbors, in both orders."""
+    _need("An ordering", "items", items, 2)
+    near = {i: [j for j in (i - 1, i + 1) if 0 <= j < items] for i in range(items)}
+    return _any([values(first=[i], second=js) for i, js in near.items()])
+
+
+def ordering_query(items: int = 7) -> Support:
+    """Ask pairs of different items."""
+    _need("An ordering", "items", items, 2)
+    return ~_any([values(first=[i], second=[i]) for i in range(items)])
+
+
+@task
+def invariance() -> Task:
+    """Answer the first of two binary items and ignore the second."""
+    return _coded(grid(first=2, second=2), lambda z: 2 * z[0] - 1)
+
+
+def invariance_support(partial: bool = False) -> Support:
+    """Show one value of the ignored item; with `partial` exposure also (0, 1).
+
+    Without it, the other value is never shown, so `Task.split` warns `NotCompositional`: that is
+    the point of the task.
+    """
+    return cross(first=[0], second=[0]) if partial else values(second=[0])
+
+
+@task
+def logic(operation: str = "and") -> Task:
+    """Combine two binary components by a name, such as xor, or answers to 00, 01, 10, 11: 0110."""
+    answers = LOGIC.get(operation, operation)
+    if len(answers) != 4 or set(answers) - set("01"):
+        raise nearest("operation", operation, LOGIC)
+    truth = torch.tensor([float(a) for a in answers])
+    return _coded(
+        grid(first=2, second=2), lambda z: 2 * truth.to(z.device)[(2 * z[0] + z[1]).long()] - 1
+    )
+
+
+def logic_support(hidden: tuple[int, int] = (1, 1)) -> Support:
+    """Hide one of the four combinations."""
+    return ~values(first=hidden[:1], second=hidden[1:])
+
+
+def _coded(space: Space, answer: Callable[[Tensor], Tensor]) -> Task:
+    """Write every component in one-hot code; the answer is one number."""
+    codes = join(*[one_hot(levels) for levels in space.shape])
+    return Task(space, inputs=codes, targets=lambda z: answer(z)[None])
+
+
+def _contextual(contexts: int, values: int) -> Task:
+    """Let the lower half of the contexts ask for the first feature, the upper for the second."""
+    _need("A feature", "values in a class", values, 1)
+    space = grid(context=contexts, first=2 * values, second=2 * values)
+    return _coded(space, lambda z: _sign(torch.where(z[0] < contexts / 2, z[1], z[2]) >= values))
+
+
+def _members(classes: Sequence[int]) -> list[list[int]]:
+    """Number items class after class."""
+    if len(classes) < 2 or min(classes) < 1:
+        raise Refused(f"Classes {classes} were given; give two or more, with one item or more.")
+    ends = np.cumsum(classes).tolist()
+    return [list(range(end - n, end)) for n, end in zip(classes, ends, strict=True)]
+
+
+def _any(parts: Sequence[Support]) -> Support:
+    return reduce(or_, parts)
+
+
+def _sign(yes: Tensor) -> Tensor:
+    return 2 * yes.float() - 1
+
+
+def _need(who: str, what: str, given: int, least: int) -> None:
+    if given < least:
+        raise Refused(f"{who} has {given} {what}; it needs {least} or more.")

@@ -1,0 +1,188 @@
+"""Which conjunctions were seen, what each contributes, and what their sums can express at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from recombine.error import Refused
+from recombine.space import Points
+from recombine.theory.groups import check_shown, group
+from recombine.theory.kernel import Array, Kernel, Subset, subsets
+
+MOST = 1 << 26  # entries of the matrix that a rank is taken of (0.5 GB)
+TOLERANCE = 1e-9
+
+
+def seen(z: Points) -> dict[Subset, Points]:
+    """List the distinct conjunctions of each set of components that occur in the points.
+
+    >>> seen(np.array([[0.0, 1.0], [0.0, 2.0]]))[(0,)]
+    array([[0.]])
+    """
+    groups = group(z)
+    numbers = groups.numbers(groups.points)
+    found = {}
+    for j in subsets(groups.factors):
+        _, first = np.unique(numbers[j], return_index=True)
+        found[j] = groups.points[first][:, list(j)]
+    return found
+
+
+def indicators(z: Points, shown: Points, *, full: bool = False) -> sparse.csr_array:
+    """Mark which conjunctions seen in `shown` each point has: one 0/1 column a conjunction.
+
+    Columns follow `seen`. The full conjunctions, which only shown points have, are left out unless
+    `full`. A conjunction with a component value that was never shown has no column.
+    """
+    shown = check_shown(shown)
+    groups = group(shown)
+    if z.ndim != 2 or z.shape[1] != groups.factors:
+        raise Refused(
+            f"The points have shape {z.shape}, but the shown ones have {groups.factors} components."
+        )
+    numbers = groups.numbers(np.asarray(z, dtype=np.float64))
+    rows, columns, start = [], [], 0
+    for j in subsets(groups.factors):
+        if full or j != groups.full:
+            has = np.flatnonzero(numbers[j] >= 0)
+            rows.append(has)
+            columns.append(numbers[j][has] + start)
+            start += len(groups.codes[j])
+    at = (np.concatenate(rows), np.concatenate(columns))
+    return sparse.csr_array((np.ones(len(at[0])), at), shape=(len(z), start))
+
+
+def values(kernel: Kernel, shown: Points, dual: NDArray[Any], z: Points) -> dict[Subset, Array]:
+    """Value f_J(z_J) of each conjunction at points `z`; their sum is the model's answer (Thm 4.2).
+
+    It holds for any dual coefficients of f = Σ_i a_i K(x_i, ·), however they were found, and a
+    conjunction that was never shown contributes exactly zero.
+    """
+    shown, z = kernel.check(shown, "The shown points"), kernel.check(z)
+    dual = np.asarray(dual, dtype=np.float64)
+    if dual.shape != (len(shown),):
+        raise Refused(
+            f"Dual coefficients have shape {dual.shape}, but {len(shown)} points were shown: "
+            "one for each is needed."
+        )
+    groups = group(shown)
+    return groups.values_at(kernel, groups.gather(dual), z)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether sums over seen conjunctions can be right on unseen points, and the proof if not.
+
+    Regression: `witness` weights the asked points so that every conjunction cancels, but the
+    targets do not. Labels: `witness` holds weights ≥ 0 that sum to one and make Σ_i w_i y_i φ_i
+    zero, so no sum over conjunctions has the right sign everywhere (Farkas).
+    """
+
+    solvable: bool
+    kind: Literal["regression", "labels"]
+    points: int  # asked, and not shown
+    rank: int  # of their conjunctions
+    residual: float  # largest error of the best fit, or the largest entry of Σ_i w_i y_i φ_i
+    witness: Array | None
+    strange: int = 0  # asked points with a component value that was never shown
+
+    def __str__(self) -> str:
+        what = "targets" if self.kind == "regression" else "labels"
+        head, verb = ("Solvable", "are") if self.solvable else ("Not solvable", "are not")
+        lines = [
+            f"{head}: the {what} of {self.points} unseen points {verb} a sum over seen "
+            f"conjunctions (rank {self.rank}, residual {self.residual:.2g})."
+        ]
+        if self.witness is not None:
+            used = int((np.abs(self.witness) > TOLERANCE).sum())
+            lines.append(
+                f"Witness: weights on {used} points cancel every conjunction but not the {what}."
+            )
+        if self.strange:
+            lines.append(
+                f"{self.strange} points have a component value that was never shown; what hangs on "
+                "it counts as zero."
+            )
+        return "\n".join(lines)
+
+
+def solvable(
+    shown: Points,
+    asked: Points,
+    y: NDArray[Any],
+    kind: Literal["regression", "labels"] = "regression",
+) -> Certificate:
+    """Decide whether some sum over conjunctions seen in `shown` is right on the asked points.
+
+    Shown points can always be fitted through their full conjunction and impose nothing, so asked
+    points that were shown are left out. Solvable does not mean solved: see `theory.solve`.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != (len(asked),):
+        raise Refused(f"Targets have shape {y.shape}, but {len(asked)} points are asked.")
+    if kind not in ("regression", "labels"):
+        raise Refused(f"The kind is {kind!r}; it is 'regression' or 'labels'.")
+    if kind == "labels":
+        check_labels(y)
+    groups = group(shown)
+    phi = indicators(asked, shown)
+    numbers = groups.numbers(np.asarray(asked, dtype=np.float64))
+    new = numbers[groups.full] < 0
+    odd = np.zeros(len(asked), dtype=bool)
+    for c in range(groups.factors):
+        odd |= numbers[(c,)] < 0
+    phi, target, rows = phi[new], y[new], np.flatnonzero(new)
+    phi = phi[:, np.flatnonzero(phi.sum(axis=0))]
+    if phi.shape[0] * phi.shape[1] > MOST:
+        raise Refused(
+            f"{phi.shape[0]:,} unseen points and {phi.shape[1]:,} conjunctions make a matrix too "
+            f"large to decide exactly (at most {MOST:,} entries). Ask about fewer points."
+        )
+    strange = int(odd[new].sum())
+    if not len(rows):
+        return Certificate(True, kind, 0, 0, 0.0, None)
+    dense = phi.toarray()
+    if kind == "regression":
+        best, _, rank, _ = np.linalg.lstsq(dense, target, rcond=1e-10)
+        error = target - dense @ best
+        residual = float(np.abs(error).max())
+        good = residual <= TOLERANCE * max(1.0, float(np.abs(target).max()))
+        witness = None if good else _spread(error / (error @ target), rows, len(asked))
+        return Certificate(good, kind, len(rows), int(rank), residual, witness, strange)
+    rank = int(np.linalg.matrix_rank(dense, tol=1e-9))
+    signed = phi * target[:, None]
+    # Either w exists with signed·w ≥ 1, or weights ≥ 0 of sum one exist with signedᵀ·weights = 0.
+    found = linprog(
+        np.zeros(len(rows)),
+        A_eq=sparse.vstack([sparse.csr_array(signed).T, np.ones((1, len(rows)))], format="csr"),
+        b_eq=np.append(np.zeros(phi.shape[1]), 1.0),
+        method="highs",
+    )
+    if found.status not in (0, 2):
+        raise Refused(f"The linear program of {len(rows)} labels was not decided: {found.message}")
+    if found.status == 2:
+        return Certificate(True, kind, len(rows), rank, 0.0, None, strange)
+    residual = float(np.abs(signed.T @ found.x).max())
+    return Certificate(
+        False, kind, len(rows), rank, residual, _spread(found.x, rows, len(asked)), strange
+    )
+
+
+def _spread(weights: Array, rows: NDArray[np.int64], n: int) -> Array:
+    found = np.zeros(n)
+    found[rows] = weights
+    return found
+
+
+def check_labels(y: NDArray[Any]) -> Array:
+    """Return labels, or refuse those that are not -1 or +1."""
+    y = np.asarray(y, dtype=np.float64)
+    if bad := set(np.unique(y)) - {-1.0, 1.0}:
+        raise Refused(f"A label is {min(bad):g}; labels are -1 and +1.")
+    return y

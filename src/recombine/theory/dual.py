@@ -1,0 +1,118 @@
+"""Dual coefficients of a dense Gram matrix: interpolation, ridge, and the hard margin."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.optimize import nnls
+
+from recombine.error import Refused
+from recombine.theory.kernel import Array
+
+NULL = 1e-11  # eigenvalues below this share of the largest count as zero
+ROUNDS = 100  # of the active-set search that sharpens a margin
+
+
+def interpolate(k: Array, y: Array, ones: Array | None = None) -> tuple[Array, Array]:
+    """Solve k·a + b·ones = y with a ⊥ ones, or k·a = y: the dual of least norm, and b per column.
+
+    `k` (ridge included) may be singular: then the pseudo-inverse gives the limit of a vanishing
+    ridge, which fits as well as it can, with the least norm.
+    """
+    right = y if ones is None else np.column_stack([y, ones])
+    try:
+        factor = cho_factor(k, lower=True, check_finite=False)
+        if np.diag(factor[0]).min() ** 2 > NULL * np.diag(factor[0]).max() ** 2:
+            a = cho_solve(factor, right, check_finite=False)
+            a += cho_solve(factor, right - k @ a, check_finite=False)  # one step of refinement
+            if ones is None:
+                return a, np.zeros(y.shape[1])
+            b = ones @ a[:, :-1] / (ones @ a[:, -1])
+            return a[:, :-1] - np.outer(a[:, -1], b), b
+    except LinAlgError:
+        pass  # singular
+    unit = None if ones is None else ones / np.linalg.norm(ones)
+
+    def flat(v: Array) -> Array:
+        return v if unit is None else np.asarray(v - np.outer(unit, unit @ v))
+
+    value, vector = eigh(flat(flat(k).T))
+    keep = value > NULL * value[-1]
+    vector, value = vector[:, keep], value[keep]
+    a = vector @ ((vector.T @ flat(y)) / value[:, None])
+    left = y - k @ a
+    b = np.zeros(y.shape[1]) if ones is None else ones @ left / (ones @ ones)
+    return a, b
+
+
+def hard_margin(k: Array, labels: Array, bias: bool) -> tuple[Array, float]:
+    """Separate labels with the largest margin: the dual of f = k·a + b, and b.
+
+    A support vector machine finds the support, or non-negative least squares when there is no bias;
+    a few exact solves then sharpen it, for its own tolerance is only 1e-3.
+    """
+    scale = float(np.diag(k).mean()) or 1.0
+    q = k / scale * np.outer(labels, labels)
+    if bias and len(np.unique(labels)) == 1:
+        return np.zeros(len(labels)), float(labels[0])
+    alpha, b = _machine(k / scale, labels) if bias else (_without_bias(q), 0.0)
+    alpha, b = _sharpened(q, labels, alpha, b, bias)
+    if (q @ alpha + b * labels).min() < 1 - 1e-2:
+        raise Refused(
+            "The kernel cannot separate the labels: it gives full conjunctions too little weight, "
+            "and no sum over smaller ones has all the signs. Use a kernel whose last salience is "
+            "positive."
+        )
+    return alpha * labels / scale, b
+
+
+def _machine(k: Array, labels: Array) -> tuple[Array, float]:
+    from sklearn.exceptions import ConvergenceWarning  # here, since it takes a second to load
+    from sklearn.svm import SVC
+
+    machine = SVC(C=1e10, kernel="precomputed", max_iter=1_000_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the margin is checked afterwards
+        machine.fit(k, labels)
+    alpha = np.zeros(len(labels))
+    alpha[machine.support_] = np.abs(machine.dual_coef_[0])
+    return alpha, float(machine.intercept_[0])
+
+
+def _without_bias(q: Array) -> Array:
+    """Find the least w with r·w ≥ 1 for a root r of q (Lawson and Hanson, least distance)."""
+    value, vector = eigh(q)
+    keep = value > NULL * value[-1]
+    root = vector[:, keep] * np.sqrt(value[keep])
+    found, left = nnls(np.vstack([root.T, np.ones(len(q))]), np.append(np.zeros(keep.sum()), 1.0))
+    if left < 1e-9:  # the constraints contradict each other
+        return np.zeros(len(q))
+    return np.asarray(found / (1 - found.sum()))
+
+
+def _sharpened(q: Array, labels: Array, alpha: Array, b: float, bias: bool) -> tuple[Array, float]:
+    """Solve the margin equations of the support exactly, mending it, or keep the rough answer."""
+    support = alpha > 1e-8 * alpha.max(initial=0.0)
+    for _ in range(ROUNDS):
+        at = np.flatnonzero(support)
+        size = len(at)
+        system = np.zeros((size + bias, size + bias))
+        system[:size, :size] = q[np.ix_(at, at)]
+        if bias:
+            system[:size, size] = system[size, :size] = labels[at]
+        right = np.append(np.ones(size), np.zeros(int(bias)))
+        found = np.linalg.lstsq(system, right, rcond=1e-13)[0]
+        if not np.allclose(system @ found, right, atol=1e-9):
+            break
+        sharp, shift = np.zeros(len(q)), float(found[size]) if bias else 0.0
+        sharp[at] = found[:size]
+        margin = q @ sharp + shift * labels
+        if sharp.min() >= 0 and margin.min() >= 1 - 1e-9:
+            return sharp, shift
+        if sharp.min() < 0:
+            support[int(sharp.argmin())] = False
+        else:
+            support[int(margin.argmin())] = True
+    return alpha, b

@@ -1,0 +1,345 @@
+"""Kernel models fitted exactly to a training set: least norm, ridge, or the largest margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
+
+from recombine.error import Refused, nearest
+from recombine.space import Points
+from recombine.theory.conjunction import check_labels
+from recombine.theory.dual import hard_margin, interpolate
+from recombine.theory.groups import Groups, check_shown, group, needed
+from recombine.theory.kernel import Array, Kernel, Subset
+from recombine.theory.symmetry import cells, quotient
+
+MEMORY = 4e9  # bytes that a solver may take unless told otherwise
+SMALL = 500  # distinct points up to which a dense solve is chosen
+RESIDUAL = 1e-11  # of conjugate gradients, as a share of the targets
+ENOUGH = 1e-8  # residual above which their answer is refused
+STEPS = 20_000
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A fitted kernel model f(z) = Σ_i a_i K(x_i, z) + b."""
+
+    kernel: Kernel
+    shown: Points
+    dual: Array  # (n,) or (n, outputs)
+    bias: float | Array
+    method: str
+    unknowns: int  # of the system that was solved
+    residual: float = 0.0  # largest error on the shown points
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The conjunctions of the shown points that have a weight."""
+        return group(self.shown, _weighted(self.kernel))
+
+    def predict(self, z: Points) -> Array:
+        """Answer at other points; what hangs on a component value never shown counts as zero."""
+        z = self.kernel.check(z)
+        columns = self.dual.reshape(len(self.dual), -1).T
+        if needed(len(self.shown) + len(z), z.shape[1], len(_weighted(self.kernel))) > MEMORY:
+            rows = max(1, int(1e8 / len(self.shown)))
+            starts = range(0, len(z), rows)
+            grams = (self.kernel.gram(z[at : at + rows], self.shown) for at in starts)
+            found = np.concatenate([k @ columns.T for k in grams])
+        else:
+            groups = self.groups
+            parts = [groups.values_at(self.kernel, groups.gather(a), z) for a in columns]
+            found = np.stack([np.sum(list(p.values()), axis=0) for p in parts], axis=1)
+        return np.asarray(found.reshape(len(z), *self.dual.shape[1:]) + self.bias)
+
+    def __str__(self) -> str:
+        return (
+            f"Kernel model of {len(self.shown):,} points, solved by {self.method} "
+            f"({self.unknowns:,} unknowns, largest error on them {self.residual:.2g})."
+        )
+
+
+def _weighted(kernel: Kernel) -> list[Subset]:
+    return [j for j, s in kernel.weights.items() if s]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Distinct points with their average targets; a point shown c times has the ridge λ/c."""
+
+    kernel: Kernel
+    groups: Groups  # numbers the full conjunction only
+    y: Array  # (size, outputs)
+    ridge: Array  # (size,)
+    bias: bool
+    memory: float
+
+    @cached_property
+    def conjunctions(self) -> Groups:
+        """Number every conjunction that has a weight, if memory allows."""
+        wanted = _weighted(self.kernel)
+        bytes_ = needed(self.groups.size, self.kernel.factors, len(wanted))
+        self.afford(bytes_, f"Numbering {len(wanted):,} conjunctions of")
+        return group(self.groups.points, wanted)
+
+    def afford(self, bytes_: float, what: str) -> None:
+        """Refuse what does not fit into the memory that was allowed."""
+        if bytes_ > self.memory:
+            raise Refused(
+                f"{what} {self.groups.size:,} points takes about {bytes_ / 1e9:.1f} GB, but "
+                f"{self.memory / 1e9:g} GB are allowed. Show fewer points, or raise `memory`."
+            )
+
+
+def _dense(p: _Problem) -> tuple[Array, Array, int]:
+    """Fill the Gram matrix and factorize it."""
+    n = p.groups.size
+    p.afford(3 * 8.0 * n**2, "The Gram matrix of")
+    k = p.kernel.gram(p.groups.points, p.groups.points)
+    k[np.diag_indices(n)] += p.ridge
+    a, b = interpolate(k, p.y, np.ones(n) if p.bias else None)
+    return a, b, n
+
+
+def _groups(p: _Problem) -> tuple[Array, Array, int]:
+    """Run conjugate gradients with group-sum products, one column of targets after another."""
+    groups, n = p.conjunctions, p.groups.size
+
+    def flat(v: Array) -> Array:
+        return v - v.mean() if p.bias else v
+
+    def apply(v: Array) -> Array:
+        v = flat(np.ravel(v))
+        return flat(groups.product(p.kernel, v) + p.ridge * v)
+
+    system = LinearOperator((n, n), matvec=apply, dtype=np.float64)
+    found, levels = np.zeros_like(p.y), np.zeros(p.y.shape[1])
+    for column, y in enumerate(p.y.T):
+        goal = np.linalg.norm(y)
+        a, left = np.zeros(n), flat(y)
+        before = np.inf
+        # Restarts on the true residual mend what rounding cost, as long as they help.
+        while RESIDUAL * goal < np.linalg.norm(left) < before / 10:
+            before = float(np.linalg.norm(left))
+            share = max(RESIDUAL * goal / before / 2, 1e-12)
+            with np.errstate(divide="ignore", invalid="ignore"):  # a singular direction was met
+                a = a + flat(cg(system, left, rtol=share, maxiter=min(STEPS, 100 + 10 * n))[0])
+            left = flat(y) - apply(a)
+        if not np.linalg.norm(left) <= ENOUGH * goal:
+            raise Refused(
+                f"Conjugate gradients stopped at a residual of {np.linalg.norm(left) / goal:.1g}: "
+                "the kernel gives full conjunctions little or no weight, and the targets are no "
+                "sum over smaller ones. Give a ridge, or use method='dense'."
+            )
+        found[:, column] = a
+        if p.bias:
+            levels[column] = (y - groups.product(p.kernel, a) - p.ridge * a).mean()
+    return found, levels, n
+
+
+def _grid(p: _Problem) -> tuple[Array, Array, int]:
+    """Invert on the complete grid: the inverse of an overlap kernel is an overlap kernel.
+
+    With eigenprojectors made of means, Σ_A P_A / λ_A = Σ_B h_B · (mean over groups of B), where
+    h_B = Σ_{A⊇B} (-1)^{|A - B|} / λ_A.
+    """
+    if not p.groups.complete or np.ptp(p.ridge):
+        raise Refused(
+            f"The {p.groups.size:,} points are not the complete grid of {p.groups.levels} values, "
+            "each shown equally often. Use method='groups'."
+        )
+    factors, levels = p.kernel.factors, p.groups.levels
+    p.afford(needed(p.groups.size, factors, 2**factors), "Numbering all conjunctions of")
+    groups = group(p.groups.points)
+    ridge = float(p.ridge[0])
+    spectrum = {a: s + ridge for a, s in p.kernel.spectrum(levels).items()}
+    small = 1e-13 * max(spectrum.values())
+    table = np.zeros((2,) * factors)
+    for a, s in spectrum.items():
+        table[tuple(int(c in a) for c in range(factors))] = 1 / s if s > small else 0.0  # pseudo
+    for c in range(factors):
+        low, high = np.split(table, 2, axis=c)
+        table = np.concatenate([low - high, high], axis=c)
+    inverse = Kernel(
+        {
+            b: float(table[tuple(int(c in b) for c in range(factors))])
+            / prod(m for c, m in enumerate(levels) if c not in b)
+            for b in groups.codes
+        },
+        factors,
+    )
+    y = p.y - p.y.mean(axis=0) if p.bias else p.y
+    found = np.empty_like(y)
+    for column, target in enumerate(y.T):
+        dual = groups.product(inverse, target)
+        left = target - groups.product(p.kernel, dual) - ridge * dual
+        dual = dual + groups.product(inverse, left)  # one step of refinement
+        found[:, column] = dual - dual.mean() if p.bias else dual
+    return found, p.y.mean(axis=0) if p.bias else np.zeros(p.y.shape[1]), len(spectrum)
+
+
+def _quotient(p: _Problem) -> tuple[Array, Array, int]:
+    """Solve for cells of points that symmetry makes alike."""
+    cell = cells(p.conjunctions, p.kernel, np.column_stack([p.y, p.ridge]))
+    small = quotient(p.conjunctions, p.kernel, cell)
+    first = np.unique(cell, return_index=True)[1]
+    a, b = small.regress(p.y[first], p.ridge[first], bias=p.bias)
+    return a[cell], b, len(first)
+
+
+METHODS: dict[str, Callable[[_Problem], tuple[Array, Array, int]]] = {
+    "dense": _dense,
+    "groups": _groups,
+    "grid": _grid,
+    "quotient": _quotient,
+}
+
+
+def _choice(p: _Problem) -> str:
+    """Take the direct inverse on a grid, group sums when they fit, and factors for few points."""
+    many = needed(p.groups.size, p.kernel.factors, len(_weighted(p.kernel))) > p.memory
+    if p.groups.size <= SMALL or many:
+        return "dense"
+    return "grid" if p.groups.complete and not np.ptp(p.ridge) else "groups"
+
+
+def _distinct(kernel: Kernel, shown: Points) -> Groups:
+    """Number the distinct points, or refuse the kernel because it has no norm on their grid."""
+    shown = kernel.check(check_shown(shown), "The shown points")
+    found = group(shown, ())
+    if not kernel.psd(found.levels):
+        raise Refused(
+            f"The kernel is not positive semi-definite on the grid of {found.levels} shown values, "
+            "so no model has the least norm. Use saliences that are not negative."
+        )
+    return found
+
+
+def regress(
+    kernel: Kernel,
+    shown: Points,
+    y: NDArray[Any],
+    *,
+    ridge: float = 0.0,
+    method: str = "auto",
+    bias: bool = False,
+    memory: float = MEMORY,
+) -> Solution:
+    """Fit targets with the least norm, or with a ridge; `y` may have several columns.
+
+    Methods give the same answer: `dense` factorizes the Gram matrix, `groups` never forms it,
+    `grid` inverts directly on a complete grid, `quotient` solves for cells of points that symmetry
+    makes alike. Without a ridge the answer is the limit of a vanishing one: a kernel without weight
+    on full conjunctions may be unable to fit, and `residual` says how far it stays away. A
+    component that takes one value only acts as a constant. The bias is not penalized.
+    """
+    groups = _distinct(kernel, shown)
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim not in (1, 2) or len(y) != len(shown) or not np.isfinite(y).all():
+        raise Refused(
+            f"Targets have shape {y.shape} for {len(shown)} shown points; a finite number, or a "
+            "row of them, is needed for each."
+        )
+    if not ridge >= 0:
+        raise Refused(f"The ridge is {ridge:g}; it must be zero or more.")
+    columns = y.reshape(len(y), -1)
+    counts = groups.counts
+    mean = np.stack([groups.gather(v) / counts for v in columns.T], axis=1)
+    apart = np.abs(columns - mean[groups.at]).max()
+    if ridge == 0 and apart > 1e-12 * max(1.0, np.abs(y).max()):
+        raise Refused(
+            f"A point is shown several times with different targets (up to {apart:.2g} from their "
+            "mean), so nothing interpolates them. Give a ridge, or average them."
+        )
+    problem = _Problem(kernel, groups, mean, ridge / counts, bias, memory)
+    if method == "auto":
+        method = _choice(problem)
+    if method not in METHODS:
+        raise nearest("method", method, ["auto", *METHODS])
+    total, level, unknowns = METHODS[method](problem)
+    dual = total[groups.at] / counts[groups.at, None]
+    if ridge:
+        dual += (columns - mean[groups.at]) / ridge  # copies of a point share its total
+    found = Solution(
+        kernel,
+        np.asarray(shown, dtype=np.float64),
+        dual.reshape(y.shape),
+        float(level[0]) if y.ndim == 1 else level,
+        method,
+        unknowns,
+    )
+    return replace(found, residual=float(np.abs(found.predict(found.shown) - y).max()))
+
+
+def margin(
+    kernel: Kernel,
+    shown: Points,
+    labels: NDArray[Any],
+    *,
+    method: str = "auto",
+    bias: bool = True,
+    memory: float = MEMORY,
+) -> Solution:
+    """Separate labels ±1 with the largest margin; `predict` gives decision values.
+
+    `dense` works on all points, `quotient` on cells of points that symmetry makes alike; `auto`
+    takes the cells when they are fewer than half of the points. Labels that the kernel cannot
+    separate are refused.
+    """
+    groups = _distinct(kernel, shown)
+    labels = check_labels(labels)
+    if labels.shape != (len(shown),):
+        raise Refused(f"Labels have shape {labels.shape}, but {len(shown)} points were shown.")
+    if method not in ("auto", "dense", "quotient"):
+        raise nearest("method", method, ["auto", "dense", "quotient"])
+    mean = groups.gather(labels) / groups.counts
+    if not (np.abs(mean) == 1).all():
+        raise Refused("A point is shown with both labels, so no margin separates them. Choose one.")
+    n = groups.size
+    problem = _Problem(kernel, groups, mean[:, None], np.zeros(n), bias, memory)
+    cell = None
+    if method != "dense":
+        cell = cells(problem.conjunctions, kernel, mean)
+        if method == "auto" and 2 * (cell.max() + 1) > n:
+            cell = None
+    if cell is None:
+        problem.afford(3 * 8.0 * n**2, "The Gram matrix of")
+        a, b = hard_margin(kernel.gram(groups.points, groups.points), mean, bias)
+        method, unknowns = "dense", n
+    else:
+        small = quotient(problem.conjunctions, kernel, cell)
+        first = np.unique(cell, return_index=True)[1]
+        a, b = small.margin(mean[first], bias=bias)
+        a, method, unknowns = a[cell], "quotient", len(first)
+    dual = (a / groups.counts)[groups.at]
+    return Solution(kernel, np.asarray(shown, dtype=np.float64), dual, b, method, unknowns)
+
+
+def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) -> Solution:
+    """Fit as the authors' figures do: support vector regression with C = 1e10 and a free bias.
+
+    Errors below `epsilon` cost nothing, so slopes are smaller than those of the least norm.
+    """
+    from sklearn.svm import SVR  # here, since it takes a second to load
+
+    shown = kernel.check(check_shown(shown), "The shown points")
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != (len(shown),):
+        raise Refused(f"Targets have shape {y.shape}, but {len(shown)} points were shown.")
+    if 3 * 8.0 * len(shown) ** 2 > MEMORY:
+        raise Refused(
+            f"The Gram matrix of {len(shown):,} points does not fit into {MEMORY / 1e9:g} GB. "
+            "Show fewer points, or use `regress`, which does not need it."
+        )
+    machine = SVR(C=1e10, kernel="precomputed", epsilon=epsilon)
+    machine.fit(kernel.gram(shown, shown), y)
+    dual = np.zeros(len(shown))
+    dual[machine.support_] = machine.dual_coef_[0]
+    return Solution(kernel, shown, dual, float(machine.intercept_[0]), "svr", len(shown))

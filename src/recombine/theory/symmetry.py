@@ -1,0 +1,157 @@
+"""Small systems with the same answer: points that the kernel and the targets cannot tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recombine.error import Refused
+from recombine.theory.dual import hard_margin, interpolate
+from recombine.theory.groups import Groups, Index
+from recombine.theory.kernel import Array, Kernel
+
+CELLS = 2000  # more cells than this are no reduction
+EVEN = 1e-9  # how far sums within a cell may differ, as a share of the largest
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """Cells of points that share one dual coefficient, and the kernel averaged over cells.
+
+    The partition is equitable: each point of a cell has the same kernel sum over any other cell.
+    Then dual coefficients that are constant on cells satisfy the equations (or, for a margin, the
+    optimality conditions) of the whole problem when they satisfy those of the cells.
+    """
+
+    mean: Array  # (cells, cells): average kernel value between points of two cells
+    counts: Array  # (cells,): points in each
+
+    def regress(self, y: Array, ridge: Array, *, bias: bool) -> tuple[Array, Array]:
+        """Find each point's dual coefficient, by cell, and the bias, from targets by cell."""
+        root = np.sqrt(self.counts)
+        k = self.mean * np.outer(root, root) + np.diag(ridge)
+        a, b = interpolate(k, root[:, None] * y, root if bias else None)
+        return a / root[:, None], b
+
+    def margin(self, labels: Array, *, bias: bool) -> tuple[Array, float]:
+        """Find each point's dual coefficient, by cell, and the bias of the hard margin."""
+        a, b = hard_margin(self.mean, labels, bias)
+        return a / self.counts, b
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scatter whole numbers over 64 bits (splitmix64)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def cells(groups: Groups, kernel: Kernel, marks: NDArray[Any]) -> Index:
+    """Find the coarsest cells by color refinement, starting from points with equal marks.
+
+    In each round a point's color is hashed together with the colors of the points that share each
+    of its conjunctions; conjunctions of equal weight are interchangeable.
+    """
+    _, color = np.unique(marks.reshape(groups.size, -1), axis=0, return_inverse=True)
+    color = color.ravel()
+    while True:
+        # Whole numbers below 2^31, so that sums over up to 2^22 points are exact in float64.
+        ticket = (_mix(color.astype(np.uint64)) >> np.uint64(33)).astype(np.float64)
+        sums = groups.sums(ticket)
+        alike: dict[float, NDArray[np.uint64]] = {}
+        for j, total in sums.items():
+            if weight := kernel.weight(j):
+                found = _mix(total.astype(np.uint64))[groups.own(j)]
+                alike[weight] = alike.get(weight, np.uint64(0)) + found
+        mixed = _mix(color.astype(np.uint64))
+        for number, found in enumerate(alike.values()):
+            mixed = _mix(mixed ^ _mix(found + np.uint64(number)))
+        _, finer = np.unique(mixed, return_inverse=True)
+        if finer.max() == color.max():
+            return np.asarray(finer, dtype=np.int64)
+        color = finer
+
+
+def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Quotient:
+    """Average the kernel over cells, after checking that the partition is equitable."""
+    counts = np.bincount(cell).astype(np.float64)
+    if len(counts) > CELLS:
+        raise Refused(
+            f"The {groups.size:,} points fall into {len(counts):,} cells; symmetry helps up to "
+            f"{CELLS:,}. Use method='groups'."
+        )
+    first = np.unique(cell, return_index=True)[1]
+    mean = np.empty((len(counts), len(counts)))
+    for b in range(len(counts)):
+        sums = groups.product(kernel, (cell == b).astype(np.float64))
+        mean[:, b] = sums[first] / counts[b]
+        if np.abs(sums - sums[first][cell]).max() > EVEN * np.abs(sums).max():
+            raise Refused(
+                "Points that looked alike have different kernel sums, so symmetry cannot be used "
+                "here. Use method='groups'."
+            )
+    return Quotient((mean + mean.T) / 2, counts)
+
+
+def blocks(
+    kernel: Kernel, rows: NDArray[Any], columns: NDArray[Any], sizes: Sequence[Sequence[int]]
+) -> Array:
+    """Average kernel between a point of one block and the points of another.
+
+    Values of a component that are interchangeable form a class; `sizes[c][class]` says how many
+    they are. A block is a class for each component, a row of `rows` or `columns`.
+    """
+    k = np.zeros((len(rows), len(columns)))
+    for j, weight in kernel.weights.items():
+        same = np.ones_like(k)
+        for c in j:
+            share = 1 / np.asarray(sizes[c], dtype=np.float64)
+            same *= np.equal.outer(rows[:, c], columns[:, c]) * share[columns[:, c]]
+        k += weight * same
+    return k
+
+
+def quotient_cd(
+    values: int,
+    hidden: int,
+    kernel: Kernel,
+    loss: Literal["regression", "margin"] = "regression",
+    bias: bool = False,
+) -> float:
+    """Test margin of context dependence with `values` values a class, `hidden` of them left out.
+
+    Context 0 asks for the class of feature 1, context 1 for that of feature 2; the first `hidden`
+    values of class - of feature 1 are never shown with those of class + of feature 2. The time
+    does not depend on `values`: there are 16 blocks, or 6 when whole classes are hidden.
+    """
+    if not 1 <= hidden <= values:
+        raise Refused(f"{hidden} of {values} values are hidden; hide 1 to {values}.")
+    if kernel.factors != 3:
+        raise Refused(
+            f"Context dependence has 3 components, but the kernel compares {kernel.factors}."
+        )
+    # Of a feature: the values that are sometimes hidden, the rest of their class, the other class.
+    sizes = [[1, 1], [hidden, values - hidden, values], [hidden, values - hidden, values]]
+    first, second = np.array([-1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0])
+    z = np.indices((2, 3, 3)).reshape(3, -1).T
+    z = z[[all(sizes[c][v] for c, v in enumerate(row)) for row in z]]
+    y = np.where(z[:, 0] == 0, first[z[:, 1]], second[z[:, 2]])
+    asked = (z[:, 1] == 0) & (z[:, 2] == 0)
+    shown, test = z[~asked], z[asked]
+    counts = np.prod([np.array(sizes[c])[shown[:, c]] for c in range(3)], axis=0, dtype=float)
+    small = [[max(1, m) for m in row] for row in sizes]
+    found = Quotient(blocks(kernel, shown, shown, small), counts)
+    if loss == "margin":
+        a, b = found.margin(y[~asked], bias=bias)
+    elif loss == "regression":
+        duals, level = found.regress(y[~asked, None], np.zeros(len(shown)), bias=bias)
+        a, b = duals[:, 0], float(level[0])
+    else:
+        raise Refused(f"The loss is {loss!r}; it is 'regression' or 'margin'.")
+    answer = blocks(kernel, test, shown, small) @ (counts * a) + b
+    return float((answer * y[asked]).min())
