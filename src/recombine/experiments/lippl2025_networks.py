@@ -34,6 +34,7 @@ from recombine.train import fit
 
 # Cross-entropy lets outputs grow, so only their signs mean something then.
 SCORES = {"mse": ("risk", "slope", "accuracy", "error_map"), "cross_entropy": ("accuracy",)}
+OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 LOSSES: dict[str, Callable[..., Any]] = {"mse": mse, "cross_entropy": margin_cross_entropy}
 
 
@@ -201,6 +202,10 @@ class Images:
     large: bool = False
     """Take the paper's network instead of a small one of the same kind."""
     loss: Literal["mse", "cross_entropy"] = "mse"
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    """sgd has momentum 0.9."""
+    normalize: bool = False
+    """Subtract the bank's mean and divide by its standard deviation."""
     steps: int = 600
     batch: int = 128
     lr: float = 1e-3
@@ -218,7 +223,12 @@ def image_split(cfg: Images, seed: int) -> tuple[Task, Split]:
     base, shown = world(cfg.task, cfg.preset)
     bank = load(cfg.bank, Path(cfg.data_dir) if cfg.data_dir else None)
     cells = base.space.points()
-    given: dict[str, Any] = {"distance": cfg.distance, "images": cfg.images, "seed": seed}
+    given: dict[str, Any] = {
+        "distance": cfg.distance,
+        "images": cfg.images,
+        "seed": seed,
+        "normalize": cfg.normalize,
+    }
     train = pictures(base, bank, **given)
     other = pictures(base, bank, **given | {"images": 40, "offset": cfg.images})
     z = exemplars(shown.points(base.space), cfg.samples, cfg.images, rng)
@@ -266,6 +276,8 @@ def before(model: nn.Module, split: Split, most: int = 800) -> tuple[dict[str, f
         "samples": 20_000,
         "images": 200,
         "large": True,
+        "optimizer": "sgd",
+        "normalize": True,
         "steps": 15_600,
         "lr": 1e-4,
     },
@@ -288,6 +300,8 @@ def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
             batch=cfg.batch,
             lr=cfg.lr,
             loss=LOSSES[cfg.loss],
+            optimizer=OPTIMIZERS[cfg.optimizer],
+            options={"momentum": 0.9} if cfg.optimizer == "sgd" else None,
             seed=[seed],
         )
         seen = observe(model, task, split)
