@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -369,7 +370,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, client, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(banks.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(Refused, match="No space left"):
         get("mnist", tmp_path / "cache")
     assert not left(tmp_path / "cache")

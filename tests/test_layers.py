@@ -14,13 +14,13 @@ ROOT = Path(recombine.__file__).parent
 
 # Each layer may import the ones before it. A shelf is one layer; its files may import each other.
 LAYERS = (
-    *("error", "registry", "space", "support", "theory", "encode", "render", "task"),
+    *("error", "disk", "registry", "space", "support", "theory", "encode", "render", "task"),
     "bank",
     *("penalty", "loss", "ensemble", "train", "observation", "tasks", "models", "diagnostics"),
     *("experiment", "store", "sweep", "claim", "experiments"),
     *("figures", "pictures", "report", "options", "terminal", "cli"),
 )
-PURE = set(LAYERS[: LAYERS.index("experiment")]) - {"bank"}  # a bank is read from the disk
+PURE = set(LAYERS[: LAYERS.index("experiment")]) - {"bank", "disk"}  # a bank is read from the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
 DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}

