@@ -62,7 +62,7 @@ STYLE: Any = {
     "ytick.labelsize": 11,
 }
 
-# One color means one error in every map: the scale ends at twice the error of a blank image.
+# One color means one error in every map: the scale ends at twice the error of a blank answer.
 TOP = 2.0
 FLOOR = 1e-4  # below a ten-thousandth of it, better looks the same
 
@@ -170,7 +170,7 @@ def heat_map(
     """Draw the error of every cell with the hidden cells outlined; one factor gives a line.
 
     The table is indexed [x, y]; x runs to the right and y downwards, as in an image. `scale` is the
-    error at the end of the colors; give another one only for errors that know no blank image.
+    error at the end of the colors; give another one only for errors that know no blank answer.
     """
     error, support, _ = plane(error, support)
     with styled():
@@ -218,7 +218,7 @@ def heat_maps(
 
 
 def color_bar(scale: float = TOP, *, blank: bool = True) -> Figure:
-    """Draw the key of `heat_map`: 0 is perfect, 1 a blank image."""
+    """Draw the key of `heat_map`: 0 is perfect, 1 a blank answer."""
     with styled():
         figure = canvas(340, 40)
         _scale(figure, place(figure, 24, 4, 292, 12), scale, "horizontal", blank=blank)
@@ -309,7 +309,7 @@ def dots(
 ) -> Figure:
     """Draw the error on seen and on held-out combinations: a dot a seed, a bar at each mean.
 
-    A model that composes has both near each other and far left of 1, the error of a blank image.
+    A model that composes has both near each other and far left of 1, the error of a blank answer.
     """
     values = np.array([v for pair in risks.values() for side in pair for v in side])
     if not len(values):
@@ -332,7 +332,7 @@ def dots(
             axes.set_xlim(min(0.0, ends[0]) - 0.03 * ends[1], ends[1] * 1.15)
         axes.grid(axis="x", color=MUTED, alpha=0.18, linewidth=0.8)
         axes.axvline(1.0, color=MUTED, linewidth=1.2, dashes=(3, 3))
-        axes.text(1.0, -0.14, "blank image", color=MUTED, ha="center", fontsize=11)
+        axes.text(1.0, -0.14, "blank answer", color=MUTED, ha="center", fontsize=11)
         for i, (label, (seen, held)) in enumerate(risks.items()):
             y, sides = i + 0.68, [np.maximum(side, low) for side in (seen, held)]
             means = [float(np.mean(side)) for side in sides if len(side)]
@@ -354,7 +354,7 @@ def dots(
             _write(figure, 12, figure_y, _short(label, 58), fontweight="bold")
         axes.spines[["left"]].set_visible(False)
         axes.yaxis.set_major_locator(NullLocator())
-        axes.set_xlabel("error / error of a blank image" + (" (log scale)" if log else ""))
+        axes.set_xlabel("error / error of a blank answer" + (" (log scale)" if log else ""))
         x = 12.0
         for name, color in (("seen", SEEN), ("held out", HELD)):
             figure.add_artist(_dot(figure, x + 4, 12, color))

@@ -312,7 +312,7 @@ def _plots(split: Sequence[Condition], mark: str) -> dict[str, Markup | None]:
     }
     losses = {label: lines for label, lines in losses.items() if lines}
     said = "; ".join(f"{k}: seen {_mean(a)}, held out {_mean(b)}" for k, (a, b) in risks.items())
-    about = f"Error divided by that of a blank image. {said}."
+    about = f"Error divided by that of a blank answer. {said}."
     names = f"Training loss by step for {', '.join(losses)}."
     return {
         "dots": _picture(dots(risks), f"{mark}-dots", about) if risks else None,

@@ -27,7 +27,7 @@ def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
         for k, label in enumerate(("none", "CD-1", "CD-1, CD-2", "all three")):
             rows = held["solved"] == k
             axes.scatter(
-                held["s1"][rows], held["s2"][rows], s=10, marker="s", linewidths=0,
+                held["s1"][rows], held["s2"][rows], s=30, marker="s", linewidths=0,
                 color=LINES[k], label=label,
             )  # fmt: skip
         axes.set_xlabel("salience of a component, S(1;3)")
