@@ -109,8 +109,8 @@ def show_scores(record: Record) -> None:
     """Print the scores of one run."""
     from recombine.report import number
 
-    title = f"{record.experiment} · {record.size} · seed {record.seed}"
-    table = Table(title=title, title_justify="left", box=None)
+    out().print(f"[bold]{record.experiment}[/] · {record.size} · seed {record.seed}")
+    table = Table(box=None)
     table.add_column("score", style="cyan")
     table.add_column("value", justify="right")
     for name, value in record.scores.items():
@@ -131,8 +131,8 @@ def show_sweep(records: Sequence[Record]) -> None:
     for r in done:
         groups.setdefault(tuple(r.config[k] for k in varying), []).append(r)
     names = [n for n in done[0].scores if n.startswith(("risk", "position"))] or [*done[0].scores]
-    title = f"{done[0].experiment} · {done[0].size} · mean and 95 % interval over seeds"
-    table = Table(title=title, title_justify="left", box=None)
+    out().print(f"[bold]{done[0].experiment}[/] · {done[0].size} · mean, 95 % interval over seeds")
+    table = Table(box=None)
     for column in [*varying, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
