@@ -16,9 +16,10 @@ setup: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# Standard decoders against one that can compose, five seeds each, in about a minute.
+# Standard decoders against one that can compose, five seeds each, and one cure, in about a minute.
 DEMO := $(addprefix liang2025.,decoders_fit_what_they_see decoders_fail_in_the_hole \
-	decoders_misplace_the_bump failure_is_a_superposition rendering_by_factor_composes)
+	decoders_misplace_the_bump failure_is_a_superposition rendering_by_factor_composes stripes_cure_the_cnn \
+	stripes_place_the_bump)
 
 demo: setup
 	$(BIN)/recombine reproduce $(DEMO) --workers 2 --records runs/demo

@@ -7,17 +7,22 @@ import numpy as np
 from recombine.figures import heat_maps
 from recombine.store import Store
 
-NAMES = {"mlp": "MLP", "cnn": "CNN", "outer": "each factor on its own"}
+NAMES = {
+    ("mlp", 0.0): "MLP",
+    ("cnn", 0.0): "CNN",
+    ("cnn", 0.5): "CNN that also saw stripes",
+    ("outer", 0.0): "each factor on its own",
+}
 
 
 def main() -> None:
     """Average each decoder's error map over seeds and put them side by side."""
     store = Store(Path("runs/demo"))
     maps = {}
-    for decoder, name in NAMES.items():
+    for kind, name in NAMES.items():
         found = []
         for record in store.records():
-            if (record.config["decoder"], record.config["encoding"]) == (decoder, "population"):
+            if (record.config["decoder"], record.config["stripes"]) == kind:
                 arrays = store.arrays(record)
                 found.append(arrays["error_map"] / record.scores["blank_ood"])
         maps[name] = (np.mean(found, axis=0), arrays["support"])

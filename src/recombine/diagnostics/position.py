@@ -43,7 +43,7 @@ def position(seen: Observed) -> Measured:
     background = blank(query.y)
     hit = near(peak(seen.outputs, background), peak(query.y, background)).cpu().numpy()
     groups = {"id": inside, "ood": ~inside}
-    if space.finite and len(space.shape) == 2 and len(query) == space.size:
+    if space.listable and len(space.shape) == 2:
         at = space.index(query.z)
         table = np.zeros(space.size, dtype=bool)
         table[at] = inside

@@ -46,9 +46,12 @@ def risk(seen: Observed) -> Measured:
 
 @diagnostic
 def error_map(seen: Observed) -> Measured:
-    """Squared error at every cell of a finite space, and where the support lies."""
+    """Squared error at every cell of a finite space, and where the support lies.
+
+    Values of a factor that were not asked at all are left out of the table.
+    """
     space, query = seen.task.space, seen.split.query
-    if not space.finite:
+    if not space.listable:
         return {}
     error = np.full(space.size, np.nan)
     at = space.index(query.z)
@@ -58,8 +61,9 @@ def error_map(seen: Observed) -> Measured:
     names = [
         f.name if f.dim == 1 else f"{f.name}[{i}]" for f in space.factors for i in range(f.dim)
     ]
+    asked = np.ix_(*[np.unique(column).astype(int) for column in query.z.T])
     return {
-        "error_map": error.reshape(space.shape),
-        "support": support.reshape(space.shape),
+        "error_map": error.reshape(space.shape)[asked],
+        "support": support.reshape(space.shape)[asked],
         "factors": np.array(names),
     }

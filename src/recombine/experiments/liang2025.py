@@ -1,7 +1,7 @@
 """Liang et al. 2025: decoders with perfectly disentangled inputs fail on a hidden square."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +12,9 @@ from recombine.experiment import Record, Result
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.observation import examples, measure, observe
 from recombine.registry import claim, experiment
-from recombine.task import Data
-from recombine.tasks.bumps import bumps, hole
+from recombine.support import box, cross, values
+from recombine.task import Data, Split, Task
+from recombine.tasks.bumps import bumps, hole, striped_bumps
 from recombine.train import cosine, fit
 
 Run = Mapping[str, Any]
@@ -34,6 +35,10 @@ class Square:
     sigma: float = 1.0
     """Width of the bump in pixels."""
     polarity: Literal["dark", "bright"] = "dark"
+    stripes: float = 0.0
+    """Also show stripes, images of one factor alone: this many for each bump shown."""
+    absent: Literal["zeros", "mean", "outside"] = "zeros"
+    """How a stripe's absent factor is encoded."""
     samples: int = 0
     """Training examples drawn with replacement; 0 shows every cell of the support once."""
     width: int = 256
@@ -45,6 +50,25 @@ class Square:
     steps: int = 4000
     batch: int = 32
     lr: float = 1e-3
+
+
+def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
+    """Make the task and what each seed is shown of it."""
+    shown, kind = ~hole(cfg.hole, cfg.side), (cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    if not cfg.stripes:
+        task = bumps(*kind)
+        return task, [task.split(shown, n=cfg.samples or None, rng=rng) for rng in rngs]
+    task = striped_bumps(*kind, absent=cfg.absent)
+    whole = box(x=(0, cfg.side), y=(0, cfg.side))
+    lonely = cross(x=[cfg.side], y=[cfg.side]) - values(x=[cfg.side], y=[cfg.side])
+    splits = []
+    for rng in rngs:
+        plain = task.split(shown & whole, n=cfg.samples or None, rng=rng, query=whole)
+        z = np.resize(lonely.points(task.space), (round(cfg.stripes * len(plain.train)), 2))
+        both = task.data(np.concatenate([plain.train.z, z]))
+        splits.append(replace(plain, train=both))
+    return task, splits
 
 
 def build(cfg: Square, data: Data, seed: int) -> nn.Module:
@@ -63,11 +87,7 @@ def build(cfg: Square, data: Data, seed: int) -> nn.Module:
 )
 def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
     """A decoder sees a bump everywhere except in a square, and is asked to draw it there."""
-    task = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
-    shown = ~hole(cfg.hole, cfg.side)
-    splits = [
-        task.split(shown, n=cfg.samples or None, rng=np.random.default_rng(seed)) for seed in seeds
-    ]
+    task, splits = worlds(cfg, seeds)
     models = [build(cfg, s.train, seed) for s, seed in zip(splits, seeds, strict=True)]
     histories = fit(
         models,
@@ -166,3 +186,27 @@ def failure_is_a_superposition(records: Sequence[Record]) -> Verdict:
 def rendering_by_factor_composes(records: Sequence[Record]) -> Verdict:
     """A decoder that draws each factor on its own and multiplies is right in the hole as well."""
     return decide(scores(records, "risk_ood"), below=0.05, what="OOD error / blank")
+
+
+def striped(decoder: str) -> Callable[[str], list[Run]]:
+    """Show stripes beside the bumps: one for every two."""
+    plain = runs((decoder,), ("population",))
+    return lambda size: [{**run, "stripes": 0.5} for run in plain(size)]
+
+
+@claim("liang2025.hidden_square", runs=striped("cnn"), reference="cured (no number is published)")
+def stripes_cure_the_cnn(records: Sequence[Record]) -> Verdict:
+    """A CNN that also sees stripes, images of one factor alone, draws the bump in the hole."""
+    return decide(scores(records, "risk_ood"), below=0.35, what="OOD error / blank")
+
+
+@claim("liang2025.hidden_square", runs=striped("cnn"))
+def stripes_place_the_bump(records: Sequence[Record]) -> Verdict:
+    """With stripes the CNN puts bumps in their place even where no neighbor was shown."""
+    return decide(scores(records, "position_deep"), above=0.95, what=PLACED)
+
+
+@claim("liang2025.hidden_square", runs=striped("mlp"))
+def stripes_do_not_cure_the_mlp(records: Sequence[Record]) -> Verdict:
+    """An MLP that also sees stripes adds them up to a cross: more wrong than a blank image."""
+    return decide(scores(records, "risk_ood"), above=1.0, what="OOD error / blank")

@@ -2,10 +2,13 @@
 
 import re
 
+import torch
+from torch import Tensor
+
 from recombine.encode import code, join
-from recombine.error import Refused
+from recombine.error import Refused, nearest
 from recombine.registry import task
-from recombine.render import bump
+from recombine.render import bump, line
 from recombine.space import grid
 from recombine.support import Support, box
 from recombine.task import Task
@@ -30,6 +33,49 @@ def bumps(
         inputs=join(*[code(encoding, size, width)] * 2),
         targets=lambda z: bump(z[0], z[1], size=size, sigma=sigma, polarity=polarity),
     )
+
+
+@task
+def striped_bumps(
+    size: int = 28,
+    sigma: float = 1.0,
+    polarity: str = "dark",
+    encoding: str = "population",
+    width: float = 1.0,
+    absent: str = "zeros",
+) -> Task:
+    """Draw a bump, or a stripe when one coordinate is absent: each factor also has one value more.
+
+    Value `size` of a factor means that it is absent. It is encoded by `zeros`, by the `mean` of the
+    codes of all values, or as a place `outside` the image. Two absent factors draw nothing.
+    """
+    known = ("zeros", "mean", "outside")
+    if absent not in known:
+        raise nearest("code of an absent factor", absent, known)
+    present = code(encoding, size, width)
+    every = torch.stack([present(torch.tensor(float(v))) for v in range(size)])
+    missing = {
+        "zeros": torch.zeros_like(every[0]),
+        "mean": every.mean(dim=0),
+        "outside": present(torch.tensor(-float(size))),
+    }[absent]
+
+    def written(value: Tensor) -> Tensor:
+        return torch.where(value < size, present(value), missing.to(value.device))
+
+    def drawn(z: Tensor) -> Tensor:
+        lines = [
+            torch.where(
+                v < size, line(v, size=size, sigma=sigma), torch.ones(size, device=v.device)
+            )
+            for v in z.unbind()
+        ]
+        image = lines[1][:, None] * lines[0][None, :] * (z.min() < size)
+        return 1 - image if polarity == "dark" else image
+
+    # A plain task of the same kind refuses what cannot be drawn.
+    bumps(size, sigma, polarity, encoding, width).targets(torch.zeros(2))
+    return Task(grid(x=size + 1, y=size + 1), inputs=join(written, written), targets=drawn)
 
 
 def hole(name: str, size: int) -> Support:
