@@ -1,0 +1,220 @@
+"""Networks that draw a code in pixel space, and one that reads it back from an image."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import pairwise
+from math import log
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import normalize
+
+from recombine.error import Refused
+from recombine.penalty import LowRank
+from recombine.registry import model
+from recombine.task import Data
+from recombine.train import seeded
+
+PIECE = 32  # images drawn at once where no gradient is wanted; a token a pixel takes much memory
+
+
+def _side(shape: Sequence[int], role: str) -> int:
+    """Read the side of square gray images, or refuse others."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise Refused(
+            f"This network takes square gray images as its {role}, but they have shape "
+            f"{tuple(shape)}; give N×N pixels without channels."
+        )
+    return shape[0]
+
+
+def _flat(x: Tensor, wanted: int) -> Tensor:
+    """Give each code as a row, or refuse codes of another length than the network's."""
+    rows = x.flatten(1)
+    if rows.shape[1] != wanted:
+        raise Refused(
+            f"This network reads codes of {wanted} numbers, but was given {rows.shape[1]}; "
+            "encode points as in the data that it was built for."
+        )
+    return rows
+
+
+def _mapped(x: Tensor) -> bool:
+    """Tell whether `vmap` is at work, which lets no one look at values."""
+    try:
+        bool(x.isnan().any())
+    except RuntimeError:
+        return True
+    return False
+
+
+def places(side: int, width: int) -> Tensor:
+    """Write the place of every pixel, row by row, as sines and cosines of its column and its row.
+
+    Four numbers for each frequency: sine and cosine of the column, then of the row.
+
+    >>> places(2, 4)[1]
+    tensor([0.8415, 0.5403, 0.0000, 1.0000])
+    """
+    row, column = torch.meshgrid(*[torch.arange(side).float()] * 2, indexing="ij")
+    frequency = torch.exp(torch.arange(0, width, 4) * (-log(10_000.0) / width))
+    across, down = (at.reshape(-1, 1) * frequency for at in (column, row))
+    return torch.stack([across.sin(), across.cos(), down.sin(), down.cos()], dim=2).flatten(1)
+
+
+class Pixels(nn.Module):
+    """Draws every pixel from the code plus the pixel's place, by layers on one token a pixel."""
+
+    place: Tensor
+
+    def __init__(self, inputs: int, side: int, width: int, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.inputs, self.side = inputs, side
+        self.embed = nn.Linear(inputs, width)
+        self.register_buffer("place", places(side, width))
+        self.layers = nn.Sequential(*layers)
+        self.readout = nn.Linear(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Draw, piece by piece unless a gradient or a hook wants all activations at once."""
+        code = _flat(x, self.inputs)
+        whole = torch.is_grad_enabled() or any(part._forward_hooks for part in self.modules())
+        pieces = [code] if whole else code.split(PIECE)
+        # The fast attention on a CPU cannot be mapped.
+        with sdpa_kernel(SDPBackend.MATH) if _mapped(code) else nullcontext():
+            return torch.cat([self._draw(piece) for piece in pieces])
+
+    def _draw(self, code: Tensor) -> Tensor:
+        tokens = self.embed(code)[:, None] + self.place  # (n, pixels, width)
+        image: Tensor = self.readout(self.layers(tokens))
+        return image.reshape(-1, self.side, self.side)
+
+
+def _check_width(width: int, heads: int) -> None:
+    if min(width, heads) < 1 or width % 4 or width % heads:
+        raise Refused(
+            f"Tokens of width {width} with {heads} heads were asked for; give a width that 4 (sine "
+            "and cosine of column and row) and the heads divide."
+        )
+
+
+@model
+def pixel_transformer(
+    data: Data,
+    *,
+    width: int = 128,
+    depth: int = 2,
+    heads: int = 4,
+    hidden: int = 2048,
+    dropout: float = 0.1,
+    seed: int = 0,
+) -> nn.Module:
+    """Give the code to one token a pixel, let the tokens attend to each other, and read them out.
+
+    `depth` layers with normalization after each sum; places are written by fixed sines and cosines.
+    """
+    side = _side(data.y.shape[1:], "targets")
+    _check_width(width, heads)
+    with seeded(seed):
+        layers = [
+            nn.TransformerEncoderLayer(width, heads, hidden, dropout, batch_first=True)
+            for _ in range(depth)
+        ]
+        return Pixels(data.x[0].numel(), side, width, layers)
+
+
+@model
+def spatial_mlp(data: Data, *, width: int = 256, depth: int = 2, seed: int = 0) -> nn.Module:
+    """Draw each pixel on its own from the code and the pixel's place, by `depth` PReLU layers.
+
+    The pixel transformer without attention: a coordinate network, conditioned on the code.
+    """
+    side = _side(data.y.shape[1:], "targets")
+    _check_width(width, 1)
+    with seeded(seed):
+        layers = [nn.Sequential(nn.Linear(width, width), nn.PReLU()) for _ in range(depth)]
+        return Pixels(data.x[0].numel(), side, width, layers)
+
+
+def _one_hot(code: Tensor) -> bool:
+    """Tell whether every row is zeros but for a single one."""
+    return bool((((code != 0).sum(dim=1) == 1) & (code == 1).any(dim=1)).all())
+
+
+class Embedding(LowRank):
+    """Gives each token an image: Σₖ λₖ l̂ₖ r̂ₖᵀ, with vectors normalized to length 1."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.values = nn.Parameter(torch.randn(side, side) / side**0.5)
+        self.left = nn.Parameter(normalize(torch.randn(side, side, side), dim=1))
+        self.right = nn.Parameter(normalize(torch.randn(side, side, side), dim=2))
+
+    def images(self, tokens: Tensor | slice) -> Tensor:
+        """Multiply out the images of some tokens."""
+        left = normalize(self.left[tokens], dim=1)  # (tokens, rows, k)
+        right = normalize(self.right[tokens], dim=2)  # (tokens, k, columns)
+        images: Tensor = (self.values[tokens][:, None, :] * left) @ right
+        return images
+
+    def forward(self, code: Tensor) -> Tensor:
+        """Sum the tokens' images, weighted by the code; a one-hot code picks one of them."""
+        # A derivative with respect to the code needs all tokens.
+        if code.requires_grad or _mapped(code) or not _one_hot(code):
+            summed: Tensor = torch.tensordot(code, self.images(slice(None)), dims=1)
+            return summed
+        present, which = code.argmax(dim=1).unique(return_inverse=True)
+        return self.images(present)[which]
+
+
+class Rendered(nn.Module):
+    """Draws the embeddings of the two factors as two channels of a small convolutional network."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.side = side
+        self.across, self.down = Embedding(side), Embedding(side)
+        layers: list[nn.Module] = []
+        for channels in (2, 2, 1):
+            layers += [nn.PReLU(), nn.ConvTranspose2d(2, channels, 3, padding=1)]
+        self.mix = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed both halves of the code and mix."""
+        left, right = _flat(x, 2 * self.side).split(self.side, dim=1)
+        image: Tensor = self.mix(torch.stack([self.across(left), self.down(right)], dim=1))
+        return image.flatten(1, 2)
+
+
+@model
+def low_rank(data: Data, *, seed: int = 0) -> nn.Module:
+    """Draw each value of each factor as an image of learned rank, and mix the two locally.
+
+    It composes if `rank_entropy` and `stripe_variance` are among the penalties (Liang et al. 2025);
+    without them the same network memorizes.
+    """
+    side, given = _side(data.y.shape[1:], "targets"), data.x[0].numel()
+    if given != 2 * side:
+        raise Refused(
+            f"Low-rank embeddings of {side}×{side} pixels take two codes of {side} numbers each, "
+            f"but the input has {given}; use a one-hot or population code."
+        )
+    with seeded(seed):
+        return Rendered(side)
+
+
+@model
+def encoder(
+    data: Data, *, channels: Sequence[int] = (32, 64, 128), hidden: int = 128, seed: int = 0
+) -> nn.Module:
+    """Read the code from an image: convolutions that halve it, a hidden layer and a readout."""
+    side = at = _side(data.x.shape[1:], "inputs")
+    layers: list[nn.Module] = [nn.Unflatten(1, (1, side))]
+    with seeded(seed):
+        for a, b in pairwise([1, *channels]):
+            layers += [nn.Conv2d(a, b, 3, 2, 1), nn.ReLU()]
+            at = (at + 1) // 2
+        layers += [nn.Flatten(), nn.Linear([1, *channels][-1] * at * at, hidden), nn.ReLU()]
+        layers += [nn.Linear(hidden, data.y[0].numel())]
+    return nn.Sequential(*layers, nn.Unflatten(1, tuple(data.y.shape[1:])))
