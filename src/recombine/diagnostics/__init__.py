@@ -2,6 +2,9 @@
 
 from recombine.diagnostics import additivity as additivity
 from recombine.diagnostics import conjunctions as conjunctions
+from recombine.diagnostics import factorization as factorization
 from recombine.diagnostics import kernels as kernels
 from recombine.diagnostics import position as position
 from recombine.diagnostics import risk as risk
+from recombine.diagnostics import superposition as superposition
+from recombine.diagnostics import transport as transport

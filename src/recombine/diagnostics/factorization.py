@@ -1,0 +1,249 @@
+"""Kernels over a two-factor grid: how near a product or a sum they are, and which explain outputs.
+
+A kernel K((x, y), (x', y')) is read as a matrix between the pairs (x, x') and (y, y'). Its
+singular values (the operator-Schmidt spectrum) tell how many products a(x, x') b(y, y') it needs.
+"""
+
+from itertools import product
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from torch import Tensor, nn
+
+from recombine.diagnostics.transport import activations, on_grid, stages
+from recombine.error import Refused, nearest
+from recombine.observation import Measured, Observed
+from recombine.registry import diagnostic
+
+Array = NDArray[np.float64]
+Kind = Literal["factorized", "radial", "three_valued"]
+
+LARGEST = 1024  # cells; a spectrum takes their number to the power of three
+SCALES = (0.5, 1.0, 2.0, 4.0)  # length scales in steps of the grid, as in the authors' code
+SHARED = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # κ1; from 0.5 on, it is singular
+JITTER = 1e-9
+
+
+class Schmidt(NamedTuple):
+    """Operator-Schmidt spectrum of a kernel and what it says, all on the scale of its energy."""
+
+    values: Array
+    """Singular values, largest first."""
+    product: float
+    """Share of the energy in the first term: 1 for an exact product a(x, x') b(y, y')."""
+    sum: float
+    """Share of the energy that a(x, x') + b(y, y') explains: 1 for an exact sum."""
+    rank: float
+    """exp(entropy) of the energies: the effective number of products."""
+    terms: int
+    """Singular values above a millionth of the first: the number of products."""
+
+
+def grid_kernel(table: NDArray[Any], *, center: bool = False) -> Array:
+    """Inner products of activations (rows, columns, …) between all cells.
+
+    A mean activation common to all cells adds a constant, which is a product and a sum at once;
+    `center` removes it.
+    """
+    if table.ndim < 3:
+        raise Refused(
+            f"Activations of shape {table.shape} have no grid; give (rows, columns, units)."
+        )
+    rows = table.reshape(table.shape[0] * table.shape[1], -1).astype(np.float64)
+    if center:
+        rows = rows - rows.mean(axis=0)
+    return np.asarray(rows @ rows.T)
+
+
+def layer_kernel(
+    model: nn.Module, x: Tensor, layer: str, shape: tuple[int, int], *, center: bool = False
+) -> Array:
+    """Kernel of a named layer, or of the `input`, whose examples list a grid row by row."""
+    if len(x) != shape[0] * shape[1]:
+        raise Refused(
+            f"{len(x)} inputs do not list a grid of {shape[0]}×{shape[1]}; give one a cell."
+        )
+    return grid_kernel(activations(model, x, layer).reshape(*shape, -1), center=center)
+
+
+def schmidt(kernel: NDArray[Any], shape: tuple[int, int]) -> Schmidt:
+    """Rearrange a kernel between all cells of a grid and find its operator-Schmidt spectrum.
+
+    >>> a, b = np.array([[2.0, 1], [1, 2]]), np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
+    >>> found = schmidt(np.kron(a, b), (2, 3))
+    >>> round(found.product, 6), round(found.rank, 6), found.terms
+    (1.0, 1.0, 1)
+    """
+    rows, cols = shape
+    if kernel.shape != (rows * cols, rows * cols) or min(shape) < 2:
+        raise Refused(
+            f"A kernel of shape {kernel.shape} was given for a grid of {rows}×{cols}; give a row "
+            "and a column a cell, of at least 2×2 cells."
+        )
+    if rows * cols > LARGEST:
+        raise Refused(
+            f"The grid has {rows * cols} cells, and a spectrum is found for up to {LARGEST}; "
+            "take every other row and column."
+        )
+    pairs = kernel.astype(np.float64).reshape(rows, cols, rows, cols).transpose(0, 2, 1, 3)
+    m = pairs.reshape(rows**2, cols**2)
+    total = (m**2).sum()
+    if not np.isfinite(total) or total == 0:
+        raise Refused("The kernel is zero or not finite; there is nothing to factorize.")
+    values = np.asarray(np.linalg.svd(m, compute_uv=False), dtype=np.float64)
+    energy = values**2 / (values**2).sum()
+    rest = m - m.mean(axis=0) - m.mean(axis=1, keepdims=True) + m.mean()
+    held = energy[energy > 0]
+    return Schmidt(
+        values,
+        product=float(energy[0]),
+        sum=float(1 - (rest**2).sum() / total),
+        rank=float(np.exp(-(held * np.log(held)).sum())),
+        terms=int((values > 1e-6 * values[0]).sum()),
+    )
+
+
+class KernelFit(NamedTuple):
+    """How well a kernel, fitted to outputs at seen cells, foretells the others."""
+
+    scales: tuple[float, ...]
+    """Length scales, or κ1, of least leave-one-out error over the seen cells."""
+    loo: float
+    """That error: mean squared, as all here."""
+    id: float
+    """Error at the seen cells themselves, which a regular kernel fits exactly."""
+    ood: float
+    """Error at all other cells."""
+    r2: float
+    """Share of the outputs' energy there, beyond the mean seen output, that is foretold."""
+
+
+def kernel_between(
+    kind: Kind, scales: tuple[float, ...], a: NDArray[Any], b: NDArray[Any]
+) -> Array:
+    """Kernel between points of two factors.
+
+    `factorized`: exp(-Δx²/2ℓx² - Δy²/2ℓy²). `radial`: the same with one length. `three_valued`:
+    1 for the same cell, κ1 for cells that share one coordinate, 0 for others.
+    """
+    gaps = a[:, None] - b[None]  # (n, m, 2)
+    if kind == "three_valued":
+        return np.asarray(np.array([0.0, scales[0], 1.0])[(gaps == 0).sum(axis=2)])
+    return np.asarray(np.exp(-(gaps**2 / (2 * np.square(scales))).sum(axis=2)))
+
+
+def kernel_fit(
+    outputs: NDArray[Any],
+    z: NDArray[Any],
+    inside: NDArray[np.bool_],
+    kind: Kind,
+    candidates: tuple[tuple[float, ...], ...] | None = None,
+) -> KernelFit:
+    """Regress outputs on the unique seen cells, with scales chosen on those cells alone.
+
+    The mean seen output is taken off first. The three-valued kernel makes every held-out answer a
+    sum over seen answers of its row and column. Since the factorized kernel with equal lengths is
+    radial, it never loses the choice; it may lose outside the support.
+    """
+    if kind not in get_args(Kind):
+        raise nearest("kernel", kind, get_args(Kind))
+    if z.ndim != 2 or z.shape[1] != 2 or not len(z) == len(outputs) == len(inside):
+        raise Refused(
+            f"{len(outputs)} outputs came with points of shape {z.shape} and {len(inside)} marks "
+            "of the support; give one point of two factors and one mark an output."
+        )
+    shown, first = np.unique(z[inside], axis=0, return_index=True)
+    if len(shown) < 2 or inside.all():
+        raise Refused(
+            f"{len(shown)} cells were seen and {int((~inside).sum())} held out; "
+            "give at least 2 and 1."
+        )
+    flat = outputs.reshape(len(outputs), -1).astype(np.float64)
+    y = flat[inside][first]
+    mean = y.mean(axis=0)
+    y = y - mean
+    best: tuple[float, tuple[float, ...], Array] | None = None
+    for scales in candidates or _candidates(kind):
+        k = kernel_between(kind, scales, shown, shown)
+        try:
+            inverse = cho_solve(cho_factor(k + JITTER * np.eye(len(k))), np.eye(len(k)))
+        except np.linalg.LinAlgError:  # not positive on these cells
+            continue
+        dual = inverse @ y
+        loo = float(((dual / np.diag(inverse)[:, None]) ** 2).mean())
+        if best is None or loo < best[0]:
+            best = loo, scales, dual
+    if best is None:
+        raise Refused(f"No {kind} kernel with these scales is positive; give others.")
+    loo, scales, dual = best
+    missed = flat - mean - kernel_between(kind, scales, z, shown) @ dual
+    total = ((flat - mean)[~inside] ** 2).mean()
+    ood = float((missed[~inside] ** 2).mean())
+    return KernelFit(
+        scales,
+        loo,
+        float((missed[inside] ** 2).mean()),
+        ood,
+        float(1 - ood / total) if total > 0 else float("nan"),
+    )
+
+
+def _candidates(kind: Kind) -> tuple[tuple[float, ...], ...]:
+    if kind == "factorized":
+        return tuple(product(SCALES, SCALES))
+    return tuple((s,) for s in (SCALES if kind == "radial" else SHARED))
+
+
+@diagnostic
+def factorization(seen: Observed) -> Measured:
+    """How near every layer's kernel over a two-factor grid is to a product and to a sum of two.
+
+    Kernels are those of centered activations: a common background would count as both. Arrays run
+    over `kernel_layers`, from the input to the output; a layer that does not vary is left out.
+    """
+    grid = on_grid(seen)
+    if grid is None or len(grid[1]) > LARGEST:
+        return {}
+    shape, order = grid
+    x = seen.split.query.x
+    found: dict[str, Schmidt] = {}
+    for name in (*stages(seen.model, x), "output"):
+        if name == "output":
+            rows = seen.outputs.flatten(1).cpu().numpy()
+        else:
+            rows = activations(seen.model, x, name)
+        if np.ptp(rows, axis=0).any() and np.isfinite(rows).all():
+            table = rows[order].reshape(*shape, -1)
+            found[name] = schmidt(grid_kernel(table, center=True), shape)
+    if not found:
+        return {}
+    return {
+        "kernel_layers": np.array(list(found)),
+        **{
+            f"kernel_{way}": np.array([getattr(s, way) for s in found.values()], dtype=np.float64)
+            for way in ("product", "sum", "rank")
+        },
+    }
+
+
+@diagnostic
+def kernel_fits(seen: Observed) -> Measured:
+    """Error with which three kernels, fitted to seen cells, foretell the outputs on held-out ones.
+
+    Errors are against the model's outputs, not the truth; scales are chosen on seen cells.
+    """
+    grid, inside = on_grid(seen), seen.split.inside
+    if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():
+        return {}
+    outputs = seen.outputs.flatten(1).cpu().numpy()
+    if not np.isfinite(outputs).all():
+        return {}
+    found: Measured = {}
+    for kind in get_args(Kind):
+        fit = kernel_fit(outputs, seen.split.query.z, inside, kind)
+        for way in ("loo", "id", "ood", "r2"):
+            if np.isfinite(value := getattr(fit, way)):
+                found[f"{kind}_{way}"] = value
+    return found
