@@ -154,6 +154,8 @@ BAD = {
     "zero seeds": (["sweep", SQUARE, "--seeds", "0"], "--seeds 0"),
     "negative workers": (["sweep", SQUARE, "--workers", "-1"], "--workers -1"),
     "negative image": (["run", SQUARE, "--side", "-3"], "side -3"),
+    "negative striped image": (["run", SQUARE, "--side", "-3", "--stripes", "1"], "side -3"),
+    "negative stripes": (["run", SQUARE, "--stripes", "-1"], "-1 stripes"),
     "negative steps": (["run", SQUARE, "--size", "smoke", "--steps", "-3"], "-3 steps"),
     "flat bump": (["run", SQUARE, "--size", "smoke", "--sigma", "0"], "sigma=0"),
     "hole of another image": (["run", SQUARE, "--size", "smoke", "--hole", "0:9,0:3"], "leaves"),

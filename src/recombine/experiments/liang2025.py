@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from recombine.claim import Verdict, decide, scores
+from recombine.error import Refused
 from recombine.experiment import Record, Result
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.observation import examples, measure, observe
@@ -54,12 +55,14 @@ class Square:
 
 def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Make the task and what each seed is shown of it."""
-    shown, kind = ~hole(cfg.hole, cfg.side), (cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
+    if cfg.stripes < 0:
+        raise Refused(f"{cfg.stripes:g} stripes a bump were asked for; give 0 or more.")
+    kind = (cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
+    task = striped_bumps(*kind, absent=cfg.absent) if cfg.stripes else bumps(*kind)
+    shown = ~hole(cfg.hole, cfg.side)
     rngs = [np.random.default_rng(seed) for seed in seeds]
     if not cfg.stripes:
-        task = bumps(*kind)
         return task, [task.split(shown, n=cfg.samples or None, rng=rng) for rng in rngs]
-    task = striped_bumps(*kind, absent=cfg.absent)
     whole = box(x=(0, cfg.side), y=(0, cfg.side))
     lonely = cross(x=[cfg.side], y=[cfg.side]) - values(x=[cfg.side], y=[cfg.side])
     splits = []

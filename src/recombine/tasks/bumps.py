@@ -52,6 +52,8 @@ def striped_bumps(
     known = ("zeros", "mean", "outside")
     if absent not in known:
         raise nearest("code of an absent factor", absent, known)
+    # A plain task of the same kind refuses what cannot be drawn.
+    bumps(size, sigma, polarity, encoding, width).targets(torch.zeros(2))
     present = code(encoding, size, width)
     every = torch.stack([present(torch.tensor(float(v))) for v in range(size)])
     missing = {
@@ -73,8 +75,6 @@ def striped_bumps(
         image = lines[1][:, None] * lines[0][None, :] * (z.min() < size)
         return 1 - image if polarity == "dark" else image
 
-    # A plain task of the same kind refuses what cannot be drawn.
-    bumps(size, sigma, polarity, encoding, width).targets(torch.zeros(2))
     return Task(grid(x=size + 1, y=size + 1), inputs=join(written, written), targets=drawn)
 
 
