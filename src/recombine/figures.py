@@ -446,7 +446,7 @@ def _scale(figure: Figure, axes: Axes, scale: float, way: str, *, blank: bool = 
     bar = figure.colorbar(colors, cax=axes, orientation=way)
     bar.outline.set_visible(False)
     if blank:
-        words = ("0 perfect", "1 blank" + " image" * (way == "horizontal"), f"≥ {scale:g}")
+        words = ("0 perfect", "1 blank" + " answer" * (way == "horizontal"), f"≥ {scale:g}")
         bar.set_ticks([0.0, 1.0, scale], labels=words)
     else:
         bar.set_ticks([0.0, scale], labels=["0", f"{scale:.2g}"])
