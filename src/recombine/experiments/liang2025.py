@@ -156,8 +156,8 @@ def decoders_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
 
 @claim("liang2025.hidden_square", runs=POPULATION)
 def decoders_misplace_the_bump(records: Sequence[Record]) -> Verdict:
-    """Where no neighbor was shown, they put most bumps in the wrong place."""
-    return decide(worst(records, "position_deep", np.max), below=0.5, what=PLACED)
+    """Where no neighbor was shown, they put fewer than three bumps in ten in their place."""
+    return decide(worst(records, "position_deep", np.max), below=0.3, what=PLACED)
 
 
 @claim("liang2025.hidden_square", runs=RAMP, reference="CNN: 0.18")
@@ -174,8 +174,8 @@ def ramp_codes_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
 
 @claim("liang2025.hidden_square", runs=RAMP)
 def ramp_codes_misplace_the_bump(records: Sequence[Record]) -> Verdict:
-    """With ramp codes, too, they put most bumps in the wrong place."""
-    return decide(worst(records, "position_deep", np.max), below=0.5, what=PLACED)
+    """With ramp codes, too, they put fewer than three bumps in ten in their place."""
+    return decide(worst(records, "position_deep", np.max), below=0.3, what=PLACED)
 
 
 @claim("liang2025.hidden_square", runs=runs(("mlp",), ("population",)))
