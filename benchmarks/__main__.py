@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+import benchmarks.decoders
 import benchmarks.kernels
 import benchmarks.machinery
 import benchmarks.train  # noqa: F401  (these imports fill the registry)

@@ -57,7 +57,7 @@ def test_every_command_explains_itself(capsys, command):
 def test_help_of_an_experiment_lists_its_fields(capsys):
     code, out, _ = call(capsys, "run", SQUARE, "--size", "paper", "--help")
     assert code == 0
-    assert "--decoder {mlp,cnn,outer}" in out
+    assert "--decoder {mlp,cnn,transformer," in out
     assert "default: 28" in out  # the paper's image size, because --size sets the defaults
 
 

@@ -14,12 +14,16 @@ from recombine.diagnostics.factorization import (
     layer_kernel,
     schmidt,
 )
+from recombine.diagnostics.kernels import all_features, features
 from recombine.diagnostics.superposition import superposed, superposition
 from recombine.diagnostics.transport import (
     activation_rank,
     activations,
+    centered_gram,
     folds,
+    last_hidden,
     metric,
+    metrics,
     probe,
     probes,
     ranks,
@@ -27,13 +31,17 @@ from recombine.diagnostics.transport import (
     transport,
 )
 from recombine.error import Refused
-from recombine.models.decoders import cnn, mlp
-from recombine.observation import Observed, observe
+from recombine.experiments.liang2025 import Square, worlds
+from recombine.models.decoders import cnn, mlp, outer
+from recombine.models.rendering import pixel_transformer
+from recombine.observation import Observed, measure, observe
+from recombine.render import bump
 from recombine.space import grid
-from recombine.support import box, everything
-from recombine.task import Task
-from recombine.tasks.bumps import bumps, hole
+from recombine.support import NotCompositional, box, everything
+from recombine.task import Split, Task
+from recombine.tasks.bumps import bumps, hole, striped_bumps
 
+NAMES = ("transport", "probes", "ranks", "factorization")
 ALL = (transport, probes, ranks, factorization, kernel_fits, superposition)
 
 
@@ -77,10 +85,16 @@ def test_a_separable_code_is_factorized_and_an_entangled_one_less(rng):
     assert metric((r + c)[..., None]).factorization == 0.5  # the least there is
 
 
-def test_chunks_of_units_do_not_matter(rng):
-    table = rng.normal(size=(4, 5, 30))
-    for whole, pieces in zip(metric(table), metric(table, chunk=7), strict=True):
-        np.testing.assert_allclose(whole, pieces)
+@pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 2), (6, 4)])
+def test_metrics_of_a_model_are_those_of_its_activations(shape, rng):
+    model = nn.Sequential(nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, 3))
+    x = torch.tensor(rng.normal(size=(shape[0] * shape[1], 5)), dtype=torch.float32)
+    for name, found in zip("012", metrics(model, x, list("012"), shape), strict=True):
+        table = features(model, x, name).double().numpy().reshape(*shape, -1)
+        down, across = np.gradient(table, axis=(0, 1))
+        for g, (a, b) in zip(found, ((down, down), (across, across), (down, across)), strict=True):
+            np.testing.assert_allclose(g, (a * b).sum(axis=2), rtol=1e-5, atol=1e-6)
+    assert not any(part._forward_hooks for part in model.modules())
 
 
 def test_the_volume_ratio_compares_outside_with_inside():
@@ -155,6 +169,230 @@ def test_the_input_is_measured_like_any_layer():
     kept = probes(observe(mlp(split.train, width=32, depth=2), task, split))
     np.testing.assert_allclose(kept["probes_ood"][0], 1, atol=1e-6)  # a ramp is linear
     assert kept["probes_random"].shape == (6, 2)
+
+
+# one pass
+
+
+def seen_cnn(size=10, **options) -> Observed:
+    task = bumps(size)
+    split = task.split(~hole("center", size))
+    return observe(cnn(split.train, channels=3, depth=1, **options), task, split)
+
+
+@pytest.mark.parametrize("room", [1 << 28, 3000])
+@pytest.mark.parametrize("chunk", [None, 7])
+def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
+    seen = seen_cnn()
+    x, model = seen.split.query.x, seen.model
+    held = {}
+    for name, rows in all_features(model, x, ["2", "3", "5"], room=room, chunk=chunk):
+        assert rows.numel() <= max(room, len(x))
+        held.setdefault(name, []).append(rows)
+    assert list(held) == ["2", "3", "5"]
+    with torch.no_grad():
+        for name, pieces in held.items():
+            alone = model[: int(name) + 1](x).flatten(1)
+            torch.testing.assert_close(torch.cat(pieces, dim=1), alone)
+    assert not any(part._forward_hooks for part in model.modules())
+
+
+def test_what_works_in_place_does_not_change_what_was_read():
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
+    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+    found = dict(all_features(model, x, ["0", "1"]))
+    torch.testing.assert_close(found["0"], model[0](x).detach())
+    torch.testing.assert_close(found["1"], found["0"].relu())
+
+
+def test_four_diagnostics_take_two_passes_and_say_what_one_by_one_would():
+    seen = seen_cnn()
+    x, z, inside, shape = seen.split.query.x, seen.split.query.z, seen.split.inside, (10, 10)
+    passed = []
+    seen.model.register_forward_hook(lambda model, given, gave: passed.append(len(gave)))
+    found, arrays = measure(seen, ("transport", "probes", "ranks", "factorization"))
+    assert sum(passed) <= 2 * len(x) + 10  # beside some trials of two inputs each
+    names = stages(seen.model, x)
+    rows = {name: activations(seen.model, x, name) for name in names}
+    rows["output"] = seen.outputs.flatten(1).numpy()
+    assert arrays["transport_layers"].tolist() == arrays["kernel_layers"].tolist() == [*rows]
+    for i, (name, a) in enumerate(rows.items()):
+        by_row, by_col = np.gradient(a.astype(float).reshape(*shape, -1), axis=(0, 1))
+        g00, g11, g01 = (
+            (u * v).sum(2) for u, v in ((by_row, by_row), (by_col, by_col), (by_row, by_col))
+        )
+        volume = np.sqrt(np.abs(g00 * g11 - g01**2))
+        held = inside.reshape(shape)
+        ratio = volume[~held].mean() / volume[held].mean()
+        assert arrays["transport_volume"][i] == pytest.approx(ratio, rel=1e-5)
+        assert arrays["transport_factorization"][i] == pytest.approx(
+            1 - np.abs(g01).mean() / (g00 + g11).mean(), rel=1e-6
+        )
+        np.testing.assert_allclose(arrays["transport_maps"][i], np.log10(volume + 1e-12), rtol=1e-4)
+        old = schmidt(grid_kernel(a.reshape(*shape, -1), center=True), shape)
+        assert arrays["kernel_product"][i] == pytest.approx(old.product, rel=1e-6)
+        assert arrays["kernel_rank"][i] == pytest.approx(old.rank, rel=1e-6)
+        np.testing.assert_allclose(
+            arrays["kernel_spectra"][i], (old.values**2 / (old.values**2).sum())[:16], atol=1e-9
+        )
+        if name != "output":
+            assert [arrays[f"ranks_{way}"][i] for way in ("participation", "above", "energy")] == (
+                pytest.approx(list(activation_rank(a)), rel=1e-6)
+            )
+            fold = np.where(inside, -1, 0)
+            np.testing.assert_allclose(arrays["probes_ood"][i], probe(a, z, fold), atol=1e-6)
+    assert found["kernel_sum_output"] == arrays["kernel_sum"][-1]
+    assert found["kernel_product_input"] == arrays["kernel_product"][0]
+    assert found["probe_random_input"] == arrays["probes_random"][0].mean()
+    last = names.index(last_hidden(seen.model, names))
+    assert found["factorization_last"] == arrays["transport_factorization"][last]
+    assert found["volume_ratio_last"] == arrays["transport_volume"][last]
+
+
+def test_the_metric_is_a_form_of_the_gram_matrix(rng):
+    table = rng.normal(size=(5, 6, 40))
+    k = centered_gram([table.reshape(30, -1)]).reshape(5, 6, 5, 6)
+    found = metric(table)
+    a, b, c, d = (2, 2), (4, 2), (3, 1), (3, 3)  # above, below, left and right of (3, 2)
+    square = (k[*a, *a] + k[*b, *b] - 2 * k[*a, *b]) / 4
+    across = (k[*b, *d] - k[*b, *c] - k[*a, *d] + k[*a, *c]) / 4
+    assert found.g00[3, 2] == pytest.approx(square)
+    assert found.g01[3, 2] == pytest.approx(across)
+
+
+def test_gram_matrices_are_exact_for_large_means_and_for_what_does_not_vary(rng):
+    rows = rng.normal(size=(20, 9000)).astype(np.float32)
+    shifted = rows + np.float32(1024)
+    exact = shifted.astype(np.float64) - shifted.astype(np.float64).mean(axis=0)
+    pieces = [shifted[:, :5000], shifted[:, 5000:]]
+    np.testing.assert_allclose(centered_gram(pieces), exact @ exact.T, rtol=1e-9, atol=1e-7)
+    assert not centered_gram([np.tile(rng.normal(size=9000), (20, 1))]).any()
+    with pytest.raises(Refused, match="at least one piece"):
+        centered_gram([])
+
+
+def test_the_last_hidden_layer_is_read_by_the_last_weights():
+    task = bumps(8)
+    data = task.data(task.space.points())
+    wanted = {
+        "4": mlp(data, width=8, depth=2),
+        "5": cnn(data, channels=2, depth=1),  # 14 pixels, cut to 8 after the readout
+        "layers.0.norm2": pixel_transformer(data, width=8, depth=1, hidden=8),
+    }
+    for name, model in wanted.items():
+        assert last_hidden(model, stages(model, data.x)) == name
+    assert last_hidden(nn.ReLU(), ["input"]) == "input"
+
+
+def test_a_world_with_stripes_is_measured_where_it_is_asked():
+    task = striped_bumps(7)
+    whole = box(x=(0, 7), y=(0, 7))
+    split = task.split(whole & ~hole("center", 7), query=whole)
+    found, arrays = measure(observe(mlp(split.train, width=16, depth=1), task, split), NAMES)
+    assert arrays["transport_maps"].shape == (5, 7, 7)
+    assert arrays["kernel_spectra"].shape == (5, 16)
+    assert found["factorization_input"] == pytest.approx(1)
+
+
+def test_asked_points_may_come_in_any_order(rng):
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = mlp(split.train, width=16, depth=1)
+    turn = rng.permutation(64)
+    query = task.data(split.query.z[turn])
+    other = Split(split.support, split.train, query, split.inside[turn])
+    one, two = (measure(observe(model, task, s), NAMES) for s in (split, other))
+    for before, after in zip(one, two, strict=True):
+        assert before.keys() == after.keys()
+        for name, value in before.items():
+            if np.asarray(value).dtype.kind == "f":
+                np.testing.assert_allclose(after[name], value, rtol=1e-3, atol=1e-5)
+
+
+def test_a_layer_along_a_line_has_no_volume():
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 1), nn.Linear(1, 50), nn.Linear(50, 64),
+        nn.Unflatten(1, (8, 8)),
+    )  # fmt: skip
+    assert transport(observe(model, task, split))["transport_layers"].tolist() == ["input"]
+    composed = transport(observe(outer(split.train), task, split))
+    assert composed["transport_layers"].tolist() == ["input", "output"]
+
+
+def test_a_model_that_diverged_leaves_finite_numbers():
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = mlp(split.train, width=16, depth=2)
+    with torch.no_grad():
+        model[3].weight.fill_(float("nan"))
+    found, arrays = measure(observe(model, task, split), NAMES)
+    assert arrays["kernel_layers"].tolist() == ["input", "1", "2"]
+    values = [*found.values(), *arrays.values()]
+    assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in values)
+
+
+# what is refused
+
+
+def test_images_of_another_size_are_refused():
+    large = bumps(10)
+    other = nn.Sequential(nn.Linear(20, 64), nn.Unflatten(1, (8, 8)))
+    split = large.split(~hole("center", 10))
+    with pytest.raises(Refused, match=r"shape \(8, 8\).*shape \(10, 10\).*build the model"):
+        observe(other, large, split)
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(20, 100))
+    with pytest.raises(Refused, match=r"shape \(100,\).*shape \(10, 10\)"):
+        observe(flat, large, split)
+
+
+def test_layers_that_cannot_be_read_are_refused():
+    task = bumps(6)
+    data = task.data(task.space.points())
+    model = nn.Sequential(*[nn.Flatten(), nn.Linear(12, 12), nn.ReLU()])
+    named = nn.ModuleDict({"hidden": nn.Linear(12, 3)})
+    with pytest.raises(Refused, match=r"no layer 'hiden'. Did you mean 'hidden'\?"):
+        features(named, data.x, "hiden")
+    with pytest.raises(Refused, match="There is no layer ''"):
+        list(all_features(model, data.x, ["1", ""]))
+
+    class Pair(nn.Module):
+        def forward(self, x):
+            return x, x
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pair, self.never = Pair(), nn.ReLU()
+
+        def forward(self, x):
+            return self.pair(x)[0]
+
+    with pytest.raises(Refused, match="no tensor with one row an input"):
+        features(Whole(), data.x, "pair")
+    with pytest.raises(Refused, match="ran 0 times"):
+        features(Whole(), data.x, "never")
+
+
+@pytest.mark.parametrize("build", [bumps, striped_bumps])
+def test_worlds_that_cannot_be_drawn_are_refused(build):
+    for size in (1, 0, -3):
+        with pytest.raises(Refused, match=f"side {size} .*2 or more"):
+            build(size)
+    for sigma in (0.0, -1.0, float("nan")):
+        with pytest.raises(Refused, match="sigma must be positive"):
+            build(6, sigma).data(np.zeros((1, 2)))
+    with pytest.raises(Refused, match="sigma must be positive"):
+        bump(torch.zeros(()), torch.zeros(()), size=4, sigma=0)
+
+
+@pytest.mark.parametrize("stripes", [0.0, 0.5])
+def test_a_hole_over_whole_rows_is_not_compositional(stripes):
+    with pytest.warns(
+        NotCompositional, match=r"4 values of y never occur in training \(3, 4, 5, 6"
+    ):
+        worlds(Square(hole="0:14,3:7", side=14, stripes=stripes), [0])
 
 
 # kernels

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from recombine.task import Data as Data
     from recombine.task import Split as Split
     from recombine.task import Task as Task
+    from recombine.train import after as after
     from recombine.train import cosine as cosine
     from recombine.train import fit as fit
     from recombine.train import predict as predict
@@ -59,7 +60,7 @@ _HOME = {
     "support": "NotCompositional Support axes band box cross everything fraction table unseen "
     "values",
     "task": "Data Split Task",
-    "train": "cosine fit predict seeded warm_up",
+    "train": "after cosine fit predict seeded warm_up",
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names.split()}
 

@@ -135,6 +135,7 @@ def execute(
     said before training.
     """
     import torch
+    from threadpoolctl import threadpool_limits
 
     from recombine.train import PROGRESS
 
@@ -149,7 +150,7 @@ def execute(
             if note:
                 note(str(message))
 
-    with ALONE, warnings.catch_warnings():
+    with ALONE, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = hear
         torch.set_num_threads(threads)

@@ -87,7 +87,9 @@ def svg(figure: Figure, name: str = "figure", alt: str = "") -> str:
         figure.savefig(held, format="svg", metadata=nothing)
     text = held.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)  # names of groups, to which nothing refers
+    # Names of groups and pictures, to which nothing refers; equal pictures would share theirs.
+    text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)
+    text = re.sub(r"(<image [^>]*?) ?id=\"image[0-9a-f]*\"", r"\1", text)
     text = re.sub(r"\s*<style.*?</style>", "", text, flags=re.DOTALL)  # it would style the page
     text = re.sub(r"font-family: [^;\"]*", "font-family: inherit", text)
     for sentinel, ink in INKS.items():
@@ -502,7 +504,7 @@ def _typical(lines: Sequence[tuple[Table, Table]]) -> tuple[Table, Table]:
 
 def _places(where: Any, room: float) -> list[str]:
     """Write the factor values of every column, one above the other where a row has no room."""
-    rows = [[f"{float(v):.2g}" for v in np.ravel(z)] for z in where]
+    rows = [[f"{float(v):.3g}" for v in np.ravel(z)] for z in where]
     rows = [[*row[:3], "…"] if len(row) > 3 else row for row in rows]
     widest = max(len(", ".join(row)) for row in rows)
     return [(", " if 5.2 * widest < room else "\n").join(row) for row in rows]

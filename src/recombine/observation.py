@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
 
+from recombine.error import Refused
 from recombine.registry import find
 from recombine.task import Split, Task
 from recombine.train import predict
 
 Measured = dict[str, Any]  # name -> float, or array
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,25 @@ class Observed:
     split: Split
     outputs: Tensor
     model: nn.Module
+    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, look: Callable[[Observed], Found]) -> Found:
+        """Give what a function finds here; it looks once, however many diagnostics ask."""
+        if look not in self.known:
+            self.known[look] = look(self)
+        found: Found = self.known[look]
+        return found
 
 
 def observe(model: nn.Module, task: Task, split: Split) -> Observed:
-    """Run the model on everything that is asked."""
-    return Observed(task, split, predict(model, split.query.x), model)
+    """Run the model on everything that is asked; its answers must have the targets' shape."""
+    outputs, wanted = predict(model, split.query.x), split.query.y
+    if wanted.is_floating_point() and outputs.shape != wanted.shape:
+        raise Refused(
+            f"The model gives outputs of shape {tuple(outputs.shape[1:])}, but the task's targets "
+            f"have shape {tuple(wanted.shape[1:])}; build the model for this task."
+        )
+    return Observed(task, split, outputs, model)
 
 
 def measure(seen: Observed, names: Iterable[str]) -> tuple[dict[str, float], dict[str, Any]]:

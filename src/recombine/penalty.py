@@ -61,9 +61,15 @@ def stripe_variance(weight: float = 0.01) -> Penalty:
     """
 
     def variance(part: LowRank) -> Tensor:
-        return part.left.var(dim=1).sum() + part.right.var(dim=2).sum()
+        return _variances(part.left, 1) + _variances(part.right, 2)
 
     return lambda model, batch: weight * _total(variance, model)
+
+
+def _variances(vectors: Tensor, dim: int) -> Tensor:
+    """Add the unbiased variances along an axis; torch's `var` takes several times as long."""
+    away = vectors - vectors.mean(dim=dim, keepdim=True)
+    return away.square().sum() / (vectors.shape[dim] - 1)
 
 
 def _total(measure: Callable[[LowRank], Tensor], model: nn.Module) -> Tensor:

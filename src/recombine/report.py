@@ -292,9 +292,17 @@ def _pictures(
 ) -> list[tuple[str, Markup]]:
     """Draw the experiment's own pictures with their captions; those without data are left out."""
     done = [r for r in records if r.status == DONE]
+
+    def arrays_of(record: Record) -> dict[str, Any]:
+        """Read arrays; the list of conditions says which are damaged."""
+        try:
+            return store.arrays(record)
+        except Damaged:
+            return {}
+
     found = []
     for i, (key, draw) in enumerate(PICTURES.items()):
-        if key.partition(": ")[0] == name and (figure := draw(done, store.arrays)) is not None:
+        if key.partition(": ")[0] == name and (figure := draw(done, arrays_of)) is not None:
             caption = first_line(draw)
             found.append((caption, _picture(figure, f"{mark}-own-{i}", caption)))
     return found

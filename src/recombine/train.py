@@ -65,6 +65,11 @@ def warm_up(share: float) -> Schedule:
     return lambda t: min(1.0, t / share) if share else 1.0
 
 
+def after(share: float) -> Schedule:
+    """Stay at 0 during this share of training, then at 1."""
+    return lambda t: float(t >= share)
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Make torch's global randomness, which module initialization uses, depend on `seed` only."""

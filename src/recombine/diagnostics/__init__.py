@@ -2,6 +2,7 @@
 
 from recombine.diagnostics import additivity as additivity
 from recombine.diagnostics import conjunctions as conjunctions
+from recombine.diagnostics import crossfade as crossfade
 from recombine.diagnostics import factorization as factorization
 from recombine.diagnostics import kernels as kernels
 from recombine.diagnostics import position as position

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
-from recombine.diagnostics.transport import activations, on_grid, stages
+from recombine.diagnostics.transport import INPUT, OUTPUT, activations, grams, on_grid
 from recombine.error import Refused, nearest
 from recombine.observation import Measured, Observed
 from recombine.registry import diagnostic
@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 Kind = Literal["factorized", "radial", "three_valued"]
 
 LARGEST = 1024  # cells; a spectrum takes their number to the power of three
+SHOWN = 16  # terms of a spectrum that are kept
 SCALES = (0.5, 1.0, 2.0, 4.0)  # length scales in steps of the grid, as in the authors' code
 SHARED = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # κ1; from 0.5 on, it is singular
 JITTER = 1e-9
@@ -202,30 +203,33 @@ def factorization(seen: Observed) -> Measured:
 
     Kernels are those of centered activations: a common background would count as both. Arrays run
     over `kernel_layers`, from the input to the output; a layer that does not vary is left out.
+    `kernel_spectra` has the shares of the energy in the first terms of each.
     """
     grid = on_grid(seen)
     if grid is None or len(grid[1]) > LARGEST:
         return {}
     shape, order = grid
-    x = seen.split.query.x
-    found: dict[str, Schmidt] = {}
-    for name in (*stages(seen.model, x), "output"):
-        if name == "output":
-            rows = seen.outputs.flatten(1).cpu().numpy()
-        else:
-            rows = activations(seen.model, x, name)
-        if np.ptp(rows, axis=0).any() and np.isfinite(rows).all():
-            table = rows[order].reshape(*shape, -1)
-            found[name] = schmidt(grid_kernel(table, center=True), shape)
+    layers = [layer for layer in seen.once(grams) if layer.gram.any()]
+    found = [schmidt(layer.gram[np.ix_(order, order)], shape) for layer in layers]
     if not found:
         return {}
-    return {
-        "kernel_layers": np.array(list(found)),
+    spectra = np.zeros((len(found), SHOWN))
+    for row, s in zip(spectra, found, strict=True):
+        first = s.values[:SHOWN]
+        row[: len(first)] = first**2 / (s.values**2).sum()
+    measured: Measured = {
+        "kernel_layers": np.array([layer.name for layer in layers]),
+        "kernel_spectra": spectra,
         **{
-            f"kernel_{way}": np.array([getattr(s, way) for s in found.values()], dtype=np.float64)
+            f"kernel_{way}": np.array([getattr(s, way) for s in found], dtype=np.float64)
             for way in ("product", "sum", "rank")
         },
     }
+    for end, at in ((INPUT, 0), (OUTPUT, -1)):
+        if layers[at].name == end:
+            for way in ("product", "sum", "rank"):
+                measured[f"kernel_{way}_{end}"] = getattr(found[at], way)
+    return measured
 
 
 @diagnostic

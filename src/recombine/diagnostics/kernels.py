@@ -1,9 +1,11 @@
 """Kernels of networks: Gram matrices of layers and gradients, and how far overlap explains them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +21,10 @@ from recombine.theory.kernel import Kernel, by_overlap, by_set
 
 Gram = NDArray[Any] | Tensor  # (n, n), symmetric
 Key = int | tuple[int, ...]  # how many factors agree, or which
+Shape = tuple[int, ...]
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+ROOM = 1 << 28  # numbers held at once while all layers are read: 1 GB
+SMALL = 1 << 20  # numbers that the widest layer gives at once
 
 
 def layers(model: nn.Module) -> list[str]:
@@ -27,28 +32,120 @@ def layers(model: nn.Module) -> list[str]:
     return [name for name, _ in model.named_modules() if name]
 
 
+def calls(model: nn.Module, x: Float[Tensor, "n *shape"]) -> dict[str, list[Shape | None]]:
+    """Give the shape of one example's output at every call of every part, in order of the first.
+
+    It is `None` for what is no tensor with a row an example. Parts that never run are left out.
+    """
+    made: dict[str, list[Shape | None]] = {}
+    few = x[:2]
+
+    def note(name: str) -> Any:
+        def hook(part: nn.Module, given: Any, gave: Any) -> None:
+            whole = isinstance(gave, Tensor) and gave.shape[:1] == few.shape[:1]
+            made.setdefault(name, []).append(tuple(gave.shape[1:]) if whole else None)
+
+        return hook
+
+    with hooked(model, {name: note(name) for name in layers(model)}), torch.no_grad():
+        model(few)
+    return made
+
+
+@contextmanager
+def hooked(model: nn.Module, hooks: dict[str, Any]) -> Iterator[None]:
+    """Listen to named parts of a model in evaluation mode, for a while."""
+    parts = dict(model.named_modules())
+    handles = [parts[name].register_forward_hook(hook) for name, hook in hooks.items()]
+    try:
+        with evaluated(model):
+            yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def all_features(
+    model: nn.Module,
+    x: Float[Tensor, "n *shape"],
+    names: Sequence[str],
+    *,
+    chunk: int | None = None,
+    room: int = ROOM,
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield the outputs of named parts, one row an example, from one pass over the inputs.
+
+    At most `room` numbers are held at once: a part that gives more comes in several pieces, side by
+    side in units, and what does not fit into one pass takes another. Inputs go through the model
+    `chunk` at a time, by default as many as keep its widest part small.
+    """
+    for name in names:
+        if name not in layers(model):
+            raise nearest("layer", name, layers(model))
+    made = calls(model, x)
+    widths = {name: _width(name, made.get(name, [])) for name in names}
+    widest = max((prod(shape) for shapes in made.values() for shape in shapes if shape), default=1)
+    chunk = chunk or max(1, min(1024, SMALL // max(widest, 1)))
+    units = max(1, room // max(1, len(x)))
+    pieces = [
+        (name, start, min(start + units, width))
+        for name, width in widths.items()
+        for start in range(0, max(width, 1), units)
+    ]
+    while pieces:
+        total = accumulate(stop - start for _, start, stop in pieces)
+        fit = max(1, sum(held <= units for held in total))
+        yield from _one_pass(model, x, pieces[:fit], chunk)
+        pieces = pieces[fit:]
+
+
+def _width(name: str, shapes: Sequence[Shape | None]) -> int:
+    """Count the units of a part that ran once, or refuse it."""
+    if len(shapes) != 1:
+        raise Refused(
+            f"Layer {name!r} ran {len(shapes)} times on one input; name a layer that runs once."
+        )
+    if shapes[0] is None:
+        raise Refused(
+            f"Layer {name!r} gives no tensor with one row an input; name a layer that does."
+        )
+    return prod(shapes[0])
+
+
+def _one_pass(
+    model: nn.Module, x: Tensor, pieces: Sequence[tuple[str, int, int]], chunk: int
+) -> Iterator[tuple[str, Tensor]]:
+    """Run the model once over all inputs, keeping some units of some parts."""
+    held: dict[tuple[str, int], Tensor] = {}
+    at = 0
+
+    def keep(name: str, spans: Sequence[tuple[int, int]]) -> Any:
+        def hook(part: nn.Module, given: Any, gave: Tensor) -> None:
+            rows = gave.flatten(1)
+            for start, stop in spans:
+                if (name, start) not in held:
+                    held[name, start] = rows.new_empty(len(x), stop - start)
+                held[name, start][at : at + len(rows)] = rows[:, start:stop]
+
+        return hook
+
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for name, start, stop in pieces:
+        spans.setdefault(name, []).append((start, stop))
+    with hooked(model, {n: keep(n, s) for n, s in spans.items()}), torch.no_grad():
+        for piece in x.split(chunk):
+            model(piece)
+            at += len(piece)
+    for name, start, _ in pieces:
+        yield name, held.pop((name, start))
+
+
 def features(
-    model: nn.Module, x: Float[Tensor, "n *shape"], layer: str, *, chunk: int = 1024
+    model: nn.Module, x: Float[Tensor, "n *shape"], layer: str, *, chunk: int | None = None
 ) -> Float[Tensor, "n d"]:
     """Record the output of a named part of the model, one row an example, in evaluation mode."""
-    parts = dict(model.named_modules())
-    if layer not in parts or not layer:
-        raise nearest("layer", layer, layers(model))
-    found: list[Tensor] = []
-    handle = parts[layer].register_forward_hook(lambda *call: found.append(call[2].clone()))
-    try:
-        with evaluated(model), torch.no_grad():
-            for piece in x.split(chunk):
-                seen = len(found)
-                model(piece)
-                if len(found) != seen + 1:
-                    raise Refused(
-                        f"Layer {layer!r} ran {len(found) - seen} times on one input; "
-                        "name a layer that runs once."
-                    )
-    finally:
-        handle.remove()
-    return torch.cat(found).flatten(1)
+    found = [rows for _, rows in all_features(model, x, [layer], chunk=chunk)]
+    return found[0] if len(found) == 1 else torch.cat(found, dim=1)
 
 
 def feature_gram(

@@ -1,5 +1,7 @@
 """Geometry of a layer's activations over a two-factor grid: metric, linear probes and rank."""
 
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -8,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recombine.diagnostics.kernels import evaluated, features
+from recombine.diagnostics.kernels import all_features, calls, features, hooked
 from recombine.error import Refused
 from recombine.observation import Measured, Observed
 from recombine.registry import diagnostic
@@ -16,6 +18,9 @@ from recombine.registry import diagnostic
 Array = NDArray[np.float64]
 
 INPUT = "input"  # the name of what the model is given, which is treated as a layer
+OUTPUT = "output"
+FLAT = 1e-5  # of the metric's trace; less volume may be rounding, as activations have 7 digits
+LARGEST_GRAM = 2500  # cells; every layer takes 8 bytes for each pair of them
 SHAPES_ONLY = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout)
 RIDGES = 10.0 ** np.arange(-8, 2)  # in units of the largest eigenvalue
 
@@ -48,16 +53,16 @@ class Metric(NamedTuple):
                 f"A support of shape {inside.shape} was given for a grid of {self.g00.shape}; "
                 "give one truth value a cell."
             )
-        flat = 1e-9 * (self.g00 + self.g11).mean()
+        flat = FLAT * (self.g00 + self.g11).mean()
         if not inside.any() or inside.all() or self.volume[inside].mean() <= flat:
             return float("nan")
         return float(self.volume[~inside].mean() / self.volume[inside].mean())
 
 
-def metric(table: NDArray[Any], chunk: int = 4096) -> Metric:
+def metric(table: NDArray[Any] | Tensor) -> Metric:
     """Differentiate activations (rows, columns, …) by central differences, one-sided at the edge.
 
-    The metric tensor of Liang et al. (2025); activations are read `chunk` units at a time.
+    The metric tensor of Liang et al. (2025).
 
     >>> r, c = np.indices((4, 5)).astype(float)
     >>> found = metric(np.stack([r, r + c], axis=-1))
@@ -66,15 +71,57 @@ def metric(table: NDArray[Any], chunk: int = 4096) -> Metric:
     """
     if table.ndim < 3 or min(table.shape[:2]) < 2:
         raise Refused(
-            f"Activations of shape {table.shape} span no grid; give at least 2 rows, 2 columns "
-            "and an axis of units."
+            f"Activations of shape {tuple(table.shape)} span no grid; give at least 2 rows, "
+            "2 columns and an axis of units."
         )
-    units = table.reshape(*table.shape[:2], -1)
-    g = np.zeros((3, *table.shape[:2]))
-    for start in range(0, units.shape[2], chunk):
-        rows, cols = np.gradient(units[..., start : start + chunk].astype(np.float64), axis=(0, 1))
-        g += [(a * b).sum(axis=2) for a, b in ((rows, rows), (cols, cols), (rows, cols))]
-    return Metric(*g)
+    units = torch.as_tensor(table).flatten(2)
+    units = units if units.is_floating_point() else units.double()
+    last = len(units) - 1
+    rows = [
+        _row(units[max(r - 1, 0)], units[r], units[min(r + 1, last)], 2 - (r in (0, last)))
+        for r in range(len(units))
+    ]
+    return Metric(*torch.stack(rows, dim=1).numpy())
+
+
+def _row(above: Tensor, row: Tensor, below: Tensor, gap: int) -> Tensor:
+    """Give the metric (3, columns) along one row of the grid, from it and its neighbors."""
+    down = below - above if gap == 1 else (below - above).div_(gap)
+    across = torch.empty_like(down)
+    torch.sub(row[2:], row[:-2], out=across[1:-1]).div_(2)
+    torch.sub(row[1], row[0], out=across[0])
+    torch.sub(row[-1], row[-2], out=across[-1])
+    down, across = down.double(), across.double()  # volumes are differences of products
+    squares = [torch.linalg.vector_norm(d, dim=1).square() for d in (down, across)]
+    return torch.stack([*squares, down.mul_(across).sum(dim=1)]).cpu()
+
+
+def metrics(
+    model: nn.Module, x: Tensor, names: Sequence[str], shape: tuple[int, int]
+) -> list[Metric]:
+    """Metric of named parts of a model whose inputs list a grid row by row, in one pass.
+
+    A row of the grid goes through the model at a time, and three of them are held.
+    """
+    held: dict[str, list[Tensor]] = {name: [] for name in names}
+    found: dict[str, list[Tensor]] = {name: [] for name in names}
+
+    def keep(name: str) -> Any:
+        def hook(part: nn.Module, given: Any, gave: Tensor) -> None:
+            held[name] = [*held[name][-2:], gave.flatten(1).clone()]
+            if len(held[name]) > 1:  # the row before is complete; the first has none above
+                above, row = held[name][0], held[name][-2]
+                found[name].append(_row(above, row, held[name][-1], len(held[name]) - 1))
+
+        return hook
+
+    with hooked(model, {name: keep(name) for name in names}), torch.no_grad():
+        for row in x.split(shape[1]):
+            model(row)
+    for name in names:
+        before, last = held[name][-2:]
+        found[name].append(_row(before, last, last, 1))
+    return [Metric(*torch.stack(found[name], dim=1).numpy()) for name in names]
 
 
 class Rank(NamedTuple):
@@ -93,7 +140,11 @@ def activation_rank(rows: NDArray[Any]) -> Rank:
     """
     centered = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     n, d = centered.shape
-    gram = centered @ centered.T if n < d else centered.T @ centered
+    return _rank(centered @ centered.T if n < d else centered.T @ centered)
+
+
+def _rank(gram: Array) -> Rank:
+    """Count directions by the spectrum of a covariance, or of centered inner products."""
     values = np.linalg.eigvalsh(gram)[::-1].clip(0)
     if not values.any():
         return Rank(0.0, 0, 0)
@@ -124,9 +175,11 @@ def probe(rows: NDArray[Any], z: NDArray[Any], fold: NDArray[Any]) -> Array:
     n = len(rows)
     if len(z) != n or len(fold) != n:
         raise Refused(f"{n} activations came with {len(z)} points and {len(fold)} folds.")
-    k = rows.reshape(n, -1).astype(np.float64)
-    k -= k.mean(axis=0)
-    k = k @ k.T
+    return _probe(centered_gram([rows.reshape(n, -1)]), z, fold)
+
+
+def _probe(k: Array, z: NDArray[Any], fold: NDArray[Any]) -> Array:
+    """Read coordinates from activations that are known by their centered inner products."""
     guess = np.zeros(z.shape)
     for f in np.unique(fold[fold >= 0]):
         test, train = fold == f, fold != f
@@ -167,27 +220,17 @@ def stages(model: nn.Module, x: Tensor) -> list[str]:
 
     Parts that only change the shape are left out.
     """
-    ran: dict[str, list[bool]] = {}
-    two = x[:2]
+    made, parts = calls(model, x), dict(model.named_modules())
+    inner = [n for n in made if not any(m.startswith(f"{n}.") for m in made)]
+    once = [n for n in inner if len(made[n]) == 1 and made[n][0] is not None]
+    return [INPUT, *(n for n in once if not isinstance(parts[n], SHAPES_ONLY))]
 
-    def note(name: str) -> Any:
-        return lambda part, given, gave: ran.setdefault(name, []).append(
-            isinstance(gave, Tensor) and gave.shape[:1] == two.shape[:1]
-        )
 
-    parts = {name: part for name, part in model.named_modules() if name}
-    handles = [part.register_forward_hook(note(name)) for name, part in parts.items()]
-    try:
-        with evaluated(model), torch.no_grad():
-            model(two)
-    finally:
-        for handle in handles:
-            handle.remove()
-    inner = [n for n in ran if not any(m.startswith(f"{n}.") for m in ran)]
-    return [
-        INPUT,
-        *(n for n in inner if ran[n] == [True] and not isinstance(parts[n], SHAPES_ONLY)),
-    ]
+def last_hidden(model: nn.Module, names: Sequence[str]) -> str:
+    """Name the stage before the last one with weights, which reads the output from it."""
+    parts = dict(model.named_modules())
+    weighted = [i for i, n in enumerate(names) if i and any(True for _ in parts[n].parameters())]
+    return names[weighted[-1] - 1] if weighted else names[-1]
 
 
 def activations(model: nn.Module, x: Tensor, layer: str) -> NDArray[Any]:
@@ -196,15 +239,61 @@ def activations(model: nn.Module, x: Tensor, layer: str) -> NDArray[Any]:
     return np.asarray(found.cpu().numpy())
 
 
+def centered_gram(pieces: Iterable[NDArray[Any]], step: int = 4096) -> Array:
+    """Inner products of centered activations, which come in pieces (examples, units).
+
+    Products are taken in double precision, `step` units at a time. What does not vary is exactly 0.
+    """
+    k: Array | None = None
+    for piece in pieces:
+        k = np.zeros((len(piece), len(piece))) if k is None else k
+        for start in range(0, piece.shape[1], step):
+            rows = piece[:, start : start + step].astype(np.float64)
+            rows -= rows[:1].copy()
+            k += rows @ rows.T
+    if k is None:
+        raise Refused("No activations were given; give at least one piece.")
+    means = k.mean(axis=0)
+    return np.asarray(k - means - means[:, None] + means.mean())
+
+
+class Layer(NamedTuple):
+    """A stage of a model, and the inner products of its centered activations."""
+
+    name: str
+    gram: Array
+
+
+def grams(seen: Observed) -> list[Layer]:
+    """Centered inner products of all stages between all asked points, and last of the output.
+
+    Rank, probes and kernels follow from them, so that `seen.once(grams)` serves all diagnostics
+    with one pass over the inputs. Stages that are not finite are left out.
+    """
+    x = seen.split.query.x
+    names = stages(seen.model, x)
+    ends = [_numpy(x.flatten(1)), _numpy(seen.outputs.flatten(1))]
+    found = [Layer(INPUT, centered_gram(ends[:1]))]
+    pieces = all_features(seen.model, x, names[1:])
+    for name, group in groupby(pieces, key=lambda piece: piece[0]):
+        found.append(Layer(name, centered_gram(_numpy(rows) for _, rows in group)))
+    found.append(Layer(OUTPUT, centered_gram(ends[1:])))
+    return [layer for layer in found if np.isfinite(layer.gram).all()]
+
+
+def _numpy(rows: Tensor) -> NDArray[Any]:
+    return np.asarray(rows.detach().cpu().numpy())
+
+
 def on_grid(seen: Observed) -> tuple[tuple[int, int], NDArray[np.int64]] | None:
-    """Give the shape of a two-factor grid and the order that lists it, if every cell is asked."""
-    space, query = seen.task.space, seen.split.query
-    if not space.finite or len(space.shape) != 2 or min(space.shape) < 2:
+    """Give the shape of the asked two-factor grid and the order that lists it, if it is whole."""
+    space, z = seen.task.space, seen.split.query.z
+    if not space.finite or len(space.shape) != 2:
         return None
-    if len(query) != space.size or len(np.unique(at := space.index(query.z))) != space.size:
+    rows, cols = (len(np.unique(column)) for column in z.T)
+    if min(rows, cols) < 2 or not len(z) == rows * cols == len(np.unique(z, axis=0)):
         return None
-    rows, cols = space.shape
-    return (rows, cols), np.argsort(at)
+    return (rows, cols), np.lexsort((z[:, 1], z[:, 0]))
 
 
 def _finite(found: Measured) -> Measured:
@@ -217,6 +306,8 @@ def transport(seen: Observed) -> Measured:
 
     Arrays run over `transport_layers`, from the input, computed like any layer, to the output;
     layers that do not vary, or vary along a line only, have no volume and are left out.
+    `transport_maps` has the logarithm (base 10) of each cell's volume. The last hidden layer is the
+    one from which the output is read.
     """
     if (grid := on_grid(seen)) is None or seen.split.inside.all() or not seen.split.inside.any():
         return {}
@@ -224,22 +315,31 @@ def transport(seen: Observed) -> Measured:
     inside = seen.split.inside[order].reshape(shape)
     x = seen.split.query.x
     names = stages(seen.model, x)
-    found = [metric(activations(seen.model, x, n)[order].reshape(*shape, -1)) for n in names]
-    found.append(metric(seen.outputs.flatten(1).cpu().numpy()[order].reshape(*shape, -1)))
+    asked = x[torch.from_numpy(order).to(x.device)]
+    ends = [
+        metric(v.detach().cpu()[torch.from_numpy(order)].reshape(*shape, -1))
+        for v in (x, seen.outputs)
+    ]
+    found = [ends[0], *metrics(seen.model, asked, names[1:], shape), ends[1]]
     factorization = np.array([m.factorization for m in found])
     ratio = np.array([m.volume_ratio(inside) for m in found])
     kept = np.isfinite(ratio)
     if not kept.any():
         return {}
+    maps = np.stack([np.log10(m.volume + 1e-12) for m, k in zip(found, kept, strict=True) if k])
+    last = names.index(last_hidden(seen.model, names))
     return _finite(
         {
-            "transport_layers": np.array([*names, "output"])[kept],
+            "transport_layers": np.array([*names, OUTPUT])[kept],
             "transport_factorization": factorization[kept],
             "transport_volume": ratio[kept],
+            "transport_maps": maps.astype(np.float32),
             "factorization_input": factorization[0],
+            "factorization_last": factorization[last],
             "factorization_output": factorization[-1],
             "factorization_least": factorization[kept].min(),
             "volume_ratio_input": ratio[0],
+            "volume_ratio_last": ratio[last],
             "volume_ratio_output": ratio[-1],
         }
     )
@@ -252,32 +352,33 @@ def probes(seen: Observed) -> Measured:
     `probes_random` holds out a fifth of the cells at a time, `probes_ood` what the model never
     saw; both have a row a layer of `probes_layers` and a column a factor.
     """
-    if (grid := on_grid(seen)) is None or len(grid[1]) < 5:
+    if (grid := on_grid(seen)) is None or not 5 <= len(grid[1]) <= LARGEST_GRAM:
         return {}
-    x, z, inside = seen.split.query.x, seen.split.query.z, seen.split.inside
-    names = stages(seen.model, x)
+    z, inside = seen.split.query.z, seen.split.inside
+    layers = [layer for layer in seen.once(grams) if layer.name != OUTPUT]
     ways: dict[Literal["random", "ood"], NDArray[np.int64]]
     ways = {"random": folds(z, 5, rng=np.random.default_rng(0))}
     if inside.any() and not inside.all():
         ways["ood"] = np.where(inside, -1, 0)
-    r2 = []
-    for name in names:
-        rows = activations(seen.model, x, name)
-        r2.append([probe(rows, z, fold) for fold in ways.values()])
-    found: Measured = {"probes_layers": np.array(names)}
+    r2 = [[_probe(layer.gram, z, fold) for fold in ways.values()] for layer in layers]
+    found: Measured = {"probes_layers": np.array([layer.name for layer in layers])}
     for way, table in zip(ways, np.array(r2).swapaxes(0, 1), strict=True):
         if np.isfinite(table).all():
             found |= {f"probes_{way}": table, f"probe_{way}_last": table[-1].mean()}
+            if layers[0].name == INPUT:
+                found[f"probe_{way}_input"] = table[0].mean()
     return found
 
 
 @diagnostic
 def ranks(seen: Observed) -> Measured:
     """Number of directions that the activations of every layer take up over a two-factor grid."""
-    if on_grid(seen) is None:
+    if (grid := on_grid(seen)) is None or len(grid[1]) > LARGEST_GRAM:
         return {}
-    x = seen.split.query.x
-    names = stages(seen.model, x)
-    found = [activation_rank(activations(seen.model, x, name)) for name in names]
+    layers = [layer for layer in seen.once(grams) if layer.name != OUTPUT]
+    found = [_rank(layer.gram) for layer in layers]
     columns = zip(Rank._fields, np.array(found, dtype=np.float64).T, strict=True)
-    return {"ranks_layers": np.array(names), **{f"ranks_{way}": v for way, v in columns}}
+    return {
+        "ranks_layers": np.array([layer.name for layer in layers]),
+        **{f"ranks_{way}": v for way, v in columns},
+    }

@@ -1,5 +1,9 @@
 """Experiments and their claims: one file a paper; a new file needs its line here."""
 
 from recombine.experiments import liang2025 as liang2025
+from recombine.experiments import liang2025_cures as liang2025_cures
+from recombine.experiments import liang2025_reading as liang2025_reading
+from recombine.experiments import liang2025_rotation as liang2025_rotation
+from recombine.experiments import liang2025_scaling as liang2025_scaling
 from recombine.experiments import lippl2025 as lippl2025
 from recombine.experiments import lippl2025_networks as lippl2025_networks

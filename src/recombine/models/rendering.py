@@ -8,7 +8,7 @@ from math import log
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import normalize
+from torch.nn.functional import embedding, normalize
 
 from recombine.error import Refused
 from recombine.penalty import LowRank
@@ -152,20 +152,25 @@ class Embedding(LowRank):
         self.right = nn.Parameter(normalize(torch.randn(side, side, side), dim=2))
 
     def images(self, tokens: Tensor | slice) -> Tensor:
-        """Multiply out the images of some tokens."""
-        left = normalize(self.left[tokens], dim=1)  # (tokens, rows, k)
-        right = normalize(self.right[tokens], dim=2)  # (tokens, k, columns)
-        images: Tensor = (self.values[tokens][:, None, :] * left) @ right
+        """Multiply out the images of some tokens; the lengths go into the values, which are few."""
+        left, right = (
+            self.left[tokens],
+            self.right[tokens],
+        )  # (tokens, rows, k), (tokens, k, columns)
+        lengths = left.norm(dim=1) * right.norm(dim=2)
+        values = self.values[tokens] / lengths.clamp(min=1e-12)
+        images: Tensor = (values[:, None, :] * left) @ right
         return images
 
     def forward(self, code: Tensor) -> Tensor:
         """Sum the tokens' images, weighted by the code; a one-hot code picks one of them."""
+        images = self.images(slice(None))
         # A derivative with respect to the code needs all tokens.
         if code.requires_grad or _mapped(code) or not _one_hot(code):
-            summed: Tensor = torch.tensordot(code, self.images(slice(None)), dims=1)
+            summed: Tensor = torch.tensordot(code, images, dims=1)
             return summed
-        present, which = code.argmax(dim=1).unique(return_inverse=True)
-        return self.images(present)[which]
+        picked: Tensor = embedding(code.argmax(dim=1), images.flatten(1))
+        return picked.view(-1, *images.shape[1:])
 
 
 class Rendered(nn.Module):

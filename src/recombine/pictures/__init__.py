@@ -1,3 +1,6 @@
 """Pictures of single experiments for the report: one file a paper; a new file needs its line."""
 
+from recombine.pictures import liang2025 as liang2025
+from recombine.pictures import liang2025_rotation as liang2025_rotation
+from recombine.pictures import liang2025_scaling as liang2025_scaling
 from recombine.pictures import lippl2025 as lippl2025

@@ -2,4 +2,5 @@
 
 from recombine.tasks import bumps as bumps
 from recombine.tasks import pictures as pictures
+from recombine.tasks import rotation as rotation
 from recombine.tasks import symbolic as symbolic
