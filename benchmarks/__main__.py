@@ -9,9 +9,13 @@ from pathlib import Path
 
 import torch
 
+import benchmarks.certificates
+import benchmarks.compositional
 import benchmarks.decoders
 import benchmarks.kernels
 import benchmarks.machinery
+import benchmarks.modular
+import benchmarks.sprites
 import benchmarks.train  # noqa: F401  (these imports fill the registry)
 from benchmarks.measure import BENCHMARKS, GEMM, Result, machine
 

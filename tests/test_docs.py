@@ -30,11 +30,14 @@ def python_of(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 
 
-def test_the_program_in_the_readme_runs(capsys):
-    (program,) = python_of("README.md")
-    exec(compile(program, "README.md", "exec"), {})
-    seen, held_out = map(float, capsys.readouterr().out.split())
+def test_the_programs_in_the_readme_run(capsys):
+    held, said = {}, []
+    for program in python_of("README.md"):
+        exec(compile(program, "README.md", "exec"), held)
+        said.append(capsys.readouterr().out)
+    seen, held_out = map(float, said[0].split())
     assert seen < 1e-3 < held_out
+    assert "repair: show b with a at 0" in said[1]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

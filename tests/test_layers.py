@@ -14,9 +14,10 @@ ROOT = Path(recombine.__file__).parent
 
 # Each layer may import the ones before it. A shelf is one layer; its files may import each other.
 LAYERS = (
-    *("error", "disk", "registry", "space", "support", "theory", "encode", "render", "task"),
-    "bank",
-    *("penalty", "loss", "ensemble", "train", "observation", "tasks", "models", "diagnostics"),
+    *("error", "disk", "registry", "space", "support", "theory", "encode"),
+    *("render", "sprite", "compose", "task", "bank"),
+    *("noise", "penalty", "loss", "ensemble", "train", "observation"),
+    *("tasks", "models", "diagnostics"),
     *("experiment", "store", "sweep", "claim", "experiments"),
     *("figures", "pictures", "report", "options", "terminal", "cli"),
 )

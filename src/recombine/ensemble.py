@@ -14,7 +14,8 @@ from torch.autograd.function import once_differentiable
 from torch.func import functional_call, stack_module_state, vmap
 
 from recombine.error import Refused, nearest
-from recombine.penalty import Batch, Penalty
+from recombine.noise import Noise
+from recombine.penalty import Batch, Chain, Chained, Penalty
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # prediction, target -> one number
 
@@ -142,11 +143,23 @@ class Readout(Function):
 
 @final
 class Stacked(Ensemble):
-    """Chains of linear layers and pointwise functions, with one batched product a layer."""
+    """Chains of linear layers, pointwise functions and noise, with one batched product a layer.
 
-    def __init__(self, models: Sequence[nn.Module], loss: Loss) -> None:
+    Each model draws its noise from a generator of its own, as it would alone; chained penalties
+    read the activity on its way.
+    """
+
+    def __init__(self, objectives: Sequence[Objective], seeds: Sequence[int]) -> None:
+        models, loss = [o.model for o in objectives], objectives[0].loss
+        self.objective = objectives[0]
         self.chains = [chain(m) for m in models]
         self.loss = loss
+        device = next(models[0].parameters()).device
+        self.sources = [torch.Generator(device).manual_seed(s) for s in seeds]
+        carried = [
+            b for m in models if (b := dict(m.named_buffers()).get("coefficients")) is not None
+        ]
+        self.coefficients = torch.stack(carried) if len(carried) == len(models) else None
         self.parameters = []
         self.layers: list[tuple[nn.Module, list[Tensor]]] = []  # with their stacked weights
         for alike in zip(*self.chains, strict=True):
@@ -169,18 +182,22 @@ class Stacked(Ensemble):
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Run (models, batch, …) through the chain."""
-        h = x
+        h, read = x, []
         for layer, held in self.layers[: self.body]:
             if isinstance(layer, nn.Linear):
+                read.append(h)
                 h = h.bmm(held[0]) if len(held) == 1 else torch.baddbmm(held[1], h, held[0])
             elif isinstance(layer, nn.Flatten):
                 h = h.flatten(2)
             elif isinstance(layer, nn.Unflatten):
                 h = h.unflatten(2, layer.unflattened_size)
+            elif isinstance(layer, Noise):
+                h = layer.perturb(h, self._draw(h)) if layer.active else h
             else:
                 h = layer(h)
         if self.body < len(self.layers):
             weight, bias = self.layers[self.body][1]
+            read.append(h)
             shape = (*h.shape[:2], weight.shape[2])
             if self.residual.shape != shape:
                 self.residual = weight.new_empty(shape)
@@ -191,7 +208,23 @@ class Stacked(Ensemble):
             data = (h - y).square().flatten(1).mean(dim=1)
         else:
             data = vmap(self.loss)(h, y)
-        return data, data
+        return self._penalized(data, read[1:]), data
+
+    def _draw(self, h: Tensor) -> Tensor:
+        """Draw standard normal numbers, each model its own."""
+        xi = torch.empty_like(h, requires_grad=False)
+        for row, source in zip(xi, self.sources, strict=True):
+            row.normal_(generator=source)
+        return xi
+
+    def _penalized(self, data: Tensor, activities: list[Tensor]) -> Tensor:
+        """Add the penalties, all models at once."""
+        weights = [held[0] for _, held in self.layers if held]
+        at_work, total = Chain(weights, activities, self.coefficients), data
+        for factor, penalty in zip(self.objective.factors, self.objective.penalties, strict=True):
+            if factor and isinstance(penalty, Chained):
+                total = total + factor * penalty.weight * penalty.term(at_work)
+        return total
 
     def write(self, rows: Sequence[int]) -> None:
         """Copy rows of the stacks back."""
@@ -248,7 +281,7 @@ def stackable(model: nn.Module) -> bool:
     layers = chain(model)
     own = sum(len(list(layer.parameters())) for layer in layers)
     return own == len(list(model.parameters())) and all(
-        type(layer) in (nn.Linear, *POINTWISE)
+        type(layer) in (nn.Linear, Noise, *POINTWISE)
         or (type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1))
         or (type(layer) is nn.Unflatten and layer.dim == 1)
         for layer in layers
@@ -281,7 +314,11 @@ def exact(
         trained = [p for p in trial.parameters if p.requires_grad]
         torch.autograd.grad(total.sum(), trained, allow_unused=True)
         with torch.no_grad():
-            alone = [o(a, b)[0] for o, a, b in zip(objectives, x, y, strict=True)]
+            alone = []
+            for i, (o, a, b) in enumerate(zip(objectives, x, y, strict=True)):
+                with torch.random.fork_rng(devices=[]):  # the stack draws its noise alike
+                    torch.manual_seed(i)
+                    alone.append(o(a, b)[0])
     except (RuntimeError, TypeError, ValueError):  # what torch.func raises for what it cannot map
         return False
     return torch.allclose(total, torch.stack(alone), rtol=1e-3, atol=1e-6, equal_nan=True)
@@ -296,12 +333,15 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
         m._forward_hooks or m._forward_pre_hooks for o in objectives for m in o.modules()
     )
 
+    # Penalties see activity without its noise, which a noisy stack does not hold.
+    noisy = any(isinstance(m, Noise) for m in first.modules())
+
     def can_stack() -> bool:
         return (
             alike
-            and not first.penalties
+            and all(isinstance(p, Chained) and not (p.walks and noisy) for p in first.penalties)
             and stackable(first.model)
-            and exact(lambda: Stacked([o.model for o in objectives], first.loss), objectives, x, y)
+            and exact(lambda: Stacked(objectives, range(len(objectives))), objectives, x, y)
         )
 
     def can_map() -> bool:
@@ -311,8 +351,9 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
 
     if name == "stack" and not can_stack():
         raise Refused(
-            "engine='stack' takes equal chains of Linear and pointwise layers without penalties; "
-            f"{type(first.model).__name__} is not one. Use engine='auto'."
+            "engine='stack' takes equal chains of Linear, pointwise and Noise layers, with no "
+            f"penalties but chained ones; {type(first.model).__name__} is not one. Use "
+            "engine='auto'."
         )
     if name == "map" and not can_map():
         raise Refused(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
+from torch.func import jvp, vmap
 
 from recombine.error import Refused
+from recombine.noise import Noise
 
 
 class Batch(NamedTuple):
@@ -81,3 +88,277 @@ def _total(measure: Callable[[LowRank], Tensor], model: nn.Module) -> Tensor:
             f"{type(model).__name__} has none; use the model low_rank."
         )
     return torch.stack(parts).sum()
+
+
+class Slotted(nn.Module):
+    """What the penalties below look for: an autoencoder whose code is a set of slots."""
+
+    @abstractmethod
+    def encode(self, x: Tensor) -> Tensor:
+        """Read (n, slots, dim) slots from what was given."""
+
+    @abstractmethod
+    def parts(self, z: Tensor) -> Tensor:
+        """Draw every slot: (n, slots, …); their sum is the output."""
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Add what the slots draw."""
+        return self.parts(z).sum(dim=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Encode and decode."""
+        return self.decode(self.encode(x))
+
+
+def _slotted(model: nn.Module) -> Slotted:
+    if not isinstance(model, Slotted):
+        raise Refused(
+            f"This penalty looks at the slots of an autoencoder (a module of type Slotted), but "
+            f"{type(model).__name__} has none; use slot_autoencoder or slot_attention."
+        )
+    return model
+
+
+def assign(cost: Tensor) -> Tensor:
+    """Find for each row of each (n, k, k) cost the column that makes the sum smallest.
+
+    >>> assign(torch.tensor([[[1.0, 0.0], [0.0, 5.0]]]))
+    tensor([[1, 0]])
+    """
+    if cost.shape[1] == 2:  # two ways are compared at once
+        crossed = cost[:, 0, 1] + cost[:, 1, 0] < cost[:, 0, 0] + cost[:, 1, 1]
+        return torch.stack([crossed, ~crossed], dim=1).long()
+    found = [linear_sum_assignment(one)[1] for one in cost.detach().cpu().double().numpy()]
+    return torch.from_numpy(np.array(found).reshape(cost.shape[:2])).to(cost.device)
+
+
+def compositional_consistency(
+    weight: float = 1.0, *, least: float = 0.0, most: float = 1.0
+) -> Penalty:
+    """Penalize an encoder that does not read back slots which the decoder drew in new combinations.
+
+    Slots are drawn with replacement from all slots of the batch, whatever their place, decoded and
+    clamped to [`least`, `most`]; what the encoder reads is matched to them, image by image, and
+    squared distances are added over slots, each side standardized by its own mean and deviation.
+    Only the encoder feels it. It starts late in training: give `fit` a schedule that is 0 before
+    (Wiedemer et al. 2024).
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        model = _slotted(model)
+        with torch.no_grad():
+            slots = model.encode(batch.x)
+            n, k, _ = slots.shape
+            rows = torch.randint(n * k, (n * k,)).to(slots.device)
+            wanted = slots.flatten(0, 1)[rows].view_as(slots)
+            image = model.decode(wanted).clamp(least, most)
+        found, wanted = _standard(model.encode(image)), _standard(wanted)
+        distance = (found[:, :, None] - wanted[:, None]).square().sum(dim=3)  # (n, found, wanted)
+        best = assign(distance.detach())
+        return weight * distance.gather(2, best[:, :, None]).sum() / n
+
+    return penalty
+
+
+def _standard(z: Tensor) -> Tensor:
+    return (z - z.mean()) / (z.std() + 1e-8)
+
+
+def sensitivity(decode: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    """Norm of the derivative of every output with respect to every slot: (n, slots, outputs).
+
+    Exact, in forward mode: one derivative for each number of a point's code.
+    """
+    n, k, dim = z.shape
+    ways = torch.eye(k * dim, dtype=z.dtype, device=z.device).view(k * dim, 1, k, dim)
+
+    def along(way: Tensor) -> Tensor:
+        slope: Tensor = jvp(decode, (z,), (way.expand_as(z),))[1]
+        return slope.flatten(1)
+
+    with warnings.catch_warnings():  # torch's own forward mode loads what it calls deprecated
+        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
+        slopes = vmap(along)(ways).view(k, dim, n, -1)
+    norms: Tensor = torch.linalg.vector_norm(slopes, dim=1)  # its slope at zero counts as zero
+    return norms.transpose(0, 1)
+
+
+def shared_outputs(norms: Tensor) -> Tensor:
+    """Add up, for each point, ‖∂f/∂zⱼ‖ ‖∂f/∂zₖ‖ over outputs and pairs of slots j < k."""
+    return (norms.sum(dim=1).square() - norms.square().sum(dim=1)).sum(dim=1) / 2
+
+
+def compositional_contrast(weight: float = 1.0) -> Penalty:
+    """Penalize outputs that depend on more than one slot: the mean of `shared_outputs`.
+
+    It is 0 where every output depends on one slot at most (Brady et al. 2023). A step costs about
+    as much as one of plain training for each number of the code.
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        model = _slotted(model)
+        return weight * shared_outputs(sensitivity(model.decode, model.encode(batch.x))).mean()
+
+    return penalty
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Linear layers at work, one after another; many models may be stacked along leading axes."""
+
+    weights: list[Tensor]  # (…, inputs, outputs), one a linear layer
+    activities: list[Tensor]  # (…, n, units): what each linear layer but the first reads
+    coefficients: Tensor | None = None  # (…, terms): what `weigh` gave the model
+    known: dict[float, list[Tensor]] = field(default_factory=dict, repr=False)
+
+    def moments(self, alpha: float) -> list[Tensor]:
+        """Average |a|^alpha of every hidden unit over the batch, once for all terms that ask."""
+        if alpha not in self.known:
+            self.known[alpha] = [_power(a, alpha).mean(dim=-2) for a in self.activities]
+        return self.known[alpha]
+
+
+Term = Callable[[Chain], Tensor]  # one number a model, of shape (…)
+
+
+def at_work(model: nn.Module, x: Tensor | None = None) -> Chain:
+    """Walk an input through a chain of linear layers and keep what its hidden units do.
+
+    A chain is a `Sequential`, nested or not, of `Linear` layers and layers without parameters.
+    The walk is a second forward pass and leaves `Noise` out; without input only weights are kept.
+    """
+    found = _layers(model)
+    linear = [layer for layer in found if isinstance(layer, nn.Linear)]
+    strange = [
+        m for m in found if not isinstance(m, nn.Linear) and any(True for _ in m.parameters())
+    ]
+    if strange or len(linear) < 2:
+        names = ", ".join(dict.fromkeys(type(m).__name__ for m in found))
+        raise Refused(
+            f"This penalty looks for a chain of two or more Linear layers, with nothing between "
+            f"them that has parameters, but {type(model).__name__} holds {names}; use "
+            "fully_connected, or another Sequential."
+        )
+    activities: list[Tensor] = []
+    if x is not None:
+        for layer in found[: found.index(linear[-1]) + 1]:
+            if isinstance(layer, nn.Linear):
+                activities.append(x)
+            x = x if isinstance(layer, Noise) else layer(x)
+    return Chain(
+        [m.weight.mT for m in linear], activities[1:], getattr(model, "coefficients", None)
+    )
+
+
+def _layers(model: nn.Module) -> list[nn.Module]:
+    if type(model) is nn.Sequential:
+        return [layer for part in model for layer in _layers(part)]
+    return [model]
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A penalty on chains of linear layers: `weight` times a term of their weights and activity.
+
+    As a term is written for any leading axes, it serves a stack of models as well as one.
+    """
+
+    weight: float
+    term: Term
+    walks: bool = True  # whether the term reads activities
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Penalize one model."""
+        return self.weight * self.term(at_work(model, batch.x if self.walks else None))
+
+
+def _power(a: Tensor, power: float) -> Tensor:
+    """Raise absolute values to a power."""
+    return a.square() if power == 2 else a.abs() if power == 1 else a.abs().pow(power)
+
+
+def chain_norm(weight: float, power: float = 2.0) -> Chained:
+    """Penalize the sum of |w|^power over the weights of a chain, as a part for `mixed`."""
+
+    def term(chain: Chain) -> Tensor:
+        return torch.stack([_power(w, power).sum(dim=(-2, -1)) for w in chain.weights]).sum(dim=0)
+
+    return Chained(weight, term, walks=False)
+
+
+def activity(weight: float = 1e-3, alpha: float = 2.0) -> Chained:
+    """Penalize activity: Σ |aⱼ|^alpha over hidden units, averaged over the batch."""
+
+    def term(chain: Chain) -> Tensor:
+        return torch.stack([m.sum(dim=-1) for m in chain.moments(alpha)]).sum(dim=0)
+
+    return Chained(weight, term)
+
+
+def weight_activity(weight: float = 1e-3, alpha: float = 2.0) -> Chained:
+    """Penalize weights times activity: Σᵢⱼ Wᵢⱼ² |aⱼ|^alpha over hidden layers, batch averaged.
+
+    W is the layer that reads the activity a: inputs are left out, the readout is not. It is the
+    variance that noise of variance |aⱼ|^alpha adds to what the next layer is given: alpha 1
+    stands for Poisson-like noise, 2 for multiplicative noise (Qian et al. 2025, default 2).
+    """
+
+    def term(chain: Chain) -> Tensor:
+        found = [
+            (w.square().sum(dim=-1) * m).sum(dim=-1)
+            for w, m in zip(chain.weights[1:], chain.moments(alpha), strict=True)
+        ]
+        return torch.stack(found).sum(dim=0)
+
+    return Chained(weight, term)
+
+
+def l12(weight: float = 5e-4) -> Chained:
+    """Penalize Σⱼ (Σᵢ |encoderⱼᵢ|) (Σᵢ decoderᵢⱼ²) of a two-layer network (Qian et al. 2025)."""
+    return Chained(weight, lambda chain: _two_layers(chain, 1, 2), walks=False)
+
+
+def l21(weight: float = 5e-4) -> Chained:
+    """Penalize Σⱼ (Σᵢ encoderⱼᵢ²) (Σᵢ |decoderᵢⱼ|) of a two-layer network (Qian et al. 2025)."""
+    return Chained(weight, lambda chain: _two_layers(chain, 2, 1), walks=False)
+
+
+def _two_layers(chain: Chain, into: float, out: float) -> Tensor:
+    if len(chain.weights) != 2:
+        raise Refused(
+            f"This penalty multiplies an encoder with a decoder, but the chain has "
+            f"{len(chain.weights)} linear layers; give it 2."
+        )
+    encoder, decoder = chain.weights
+    return (_power(encoder, into).sum(dim=-2) * _power(decoder, out).sum(dim=-1)).sum(dim=-1)
+
+
+def mixed(*parts: Chained) -> Chained:
+    """Add penalties with coefficients that each model carries itself, one for each part.
+
+    So models that differ in their penalties can train as one stack: `weigh` gives a model its
+    coefficients, and a part whose coefficient is 0 has no effect.
+    """
+    if not parts:
+        raise Refused("mixed() was given no penalty; give one or more.")
+
+    def term(chain: Chain) -> Tensor:
+        given = chain.coefficients
+        if given is None or given.shape[-1] != len(parts):
+            held = "none" if given is None else str(given.shape[-1])
+            raise Refused(
+                f"mixed() has {len(parts)} penalties, but the model carries {held} coefficients; "
+                "give it one for each with weigh(model, coefficients)."
+            )
+        found = torch.stack([p.weight * p.term(chain) for p in parts], dim=-1)
+        return (given * found).sum(dim=-1)
+
+    return Chained(1.0, term, walks=any(p.walks for p in parts))
+
+
+def weigh(model: nn.Module, coefficients: Sequence[float]) -> nn.Module:
+    """Give a model the coefficients that `mixed` reads; they are not part of its saved state."""
+    model.register_buffer(
+        "coefficients", torch.tensor([*map(float, coefficients)]), persistent=False
+    )
+    return model

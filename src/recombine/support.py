@@ -170,18 +170,19 @@ class Values(Support):
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points take listed values."""
         inside = np.ones(len(z), dtype=bool)
-        for name, rows in self._rows(space):
+        for name, rows in self.fixed(space):
             inside &= (z[:, None, space.columns(name)] == rows).all(axis=2).any(axis=1)
         return inside
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw the free factors uniformly and the named ones among their values."""
         z = space.draw(n, rng=rng)
-        for name, rows in self._rows(space):
+        for name, rows in self.fixed(space):
             z[:, space.columns(name)] = rows[rng.integers(len(rows), size=n)]
         return z
 
-    def _rows(self, space: Space) -> list[tuple[str, Points]]:
+    def fixed(self, space: Space) -> list[tuple[str, Points]]:
+        """List the allowed values of each named factor, checked."""
         found = []
         for name, values in self.allowed:
             at, factor = space.columns(name), space.factor(name)
@@ -218,20 +219,21 @@ class Axes(Support):
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points lie on an axis."""
-        away = z != self._center(space)
+        away = z != self.center(space)
         moved = np.stack([away[:, b].any(axis=1) for b in space.blocks.values()])
         return np.asarray(moved.sum(axis=0) <= 1)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw one free factor uniformly, the others at the origin."""
-        center = self._center(space)
+        center = self.center(space)
         free = rng.integers(len(space.factors), size=n)
         z = space.draw(n, rng=rng)
         for k, block in enumerate(space.blocks.values()):
             z[free != k, block] = center[block]
         return z
 
-    def _center(self, space: Space) -> Points:
+    def center(self, space: Space) -> Points:
+        """Give the point in which the axes cross, checked."""
         return np.asarray(space.check(np.array([self.origin]), f"The points of {self}")[0])
 
     def __str__(self) -> str:
@@ -248,12 +250,12 @@ class Band(Support):
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points lie near the diagonal."""
-        blocks = np.stack([z[:, space.columns(name)] for name in self._names(space)])
+        blocks = np.stack([z[:, space.columns(name)] for name in self.tied(space)])
         return np.asarray((np.ptp(blocks, axis=0) < self.width).all(axis=1))
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw the first factor uniformly and the others near it; reject what leaves the space."""
-        names = self._names(space)
+        names = self.tied(space)
         ends = {f.name: (f.low, f.high) for f in space.factors if f.levels is None}
         if not set(names) <= set(ends):
             return _reject(self, [Everything()], space, n, rng)
@@ -270,7 +272,8 @@ class Band(Support):
                 return z[:n]
         raise _empty(self, space)
 
-    def _names(self, space: Space) -> tuple[str, ...]:
+    def tied(self, space: Space) -> tuple[str, ...]:
+        """Name the factors that stay near each other."""
         names = self.names or space.names
         sizes = {name: space.columns(name).stop - space.columns(name).start for name in names}
         if len(names) < 2 or len(set(sizes.values())) > 1:
@@ -298,14 +301,15 @@ class Table(Support):
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points are listed."""
-        known = {tuple(row) for row in self._rows(space).tolist()}
+        known = {tuple(row) for row in self.listed(space).tolist()}
         return np.array([tuple(row) in known for row in z.tolist()], dtype=bool)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw rows with replacement."""
-        return self._rows(space)[rng.integers(len(self.rows), size=n)]
+        return self.listed(space)[rng.integers(len(self.rows), size=n)]
 
-    def _rows(self, space: Space) -> Points:
+    def listed(self, space: Space) -> Points:
+        """Give the rows, checked."""
         return space.check(np.array(self.rows), f"The points of {self}")
 
     def __str__(self) -> str:

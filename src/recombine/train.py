@@ -179,7 +179,8 @@ def fit(
         trial = next(_batches(datas[:1] * len(models), min(2, len(datas[0])), seeds))
         how = choose(_engine(engine, optimizer, datas), objectives, *trial)
     if how == "stack":
-        history = loop(Stacked(models, loss), range(len(models)), how)
+        with seeded(seeds[0]):  # scores may draw
+            history = loop(Stacked(objectives, seeds), range(len(models)), how)
     elif how == "map":
         history = loop(Mapped(objectives), range(len(models)), how)
     else:

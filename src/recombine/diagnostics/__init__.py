@@ -5,7 +5,13 @@ from recombine.diagnostics import conjunctions as conjunctions
 from recombine.diagnostics import crossfade as crossfade
 from recombine.diagnostics import factorization as factorization
 from recombine.diagnostics import kernels as kernels
+from recombine.diagnostics import modularity as modularity
 from recombine.diagnostics import position as position
 from recombine.diagnostics import risk as risk
+from recombine.diagnostics import robustness as robustness
+from recombine.diagnostics import slots as slots
+from recombine.diagnostics import sufficiency as sufficiency
 from recombine.diagnostics import superposition as superposition
+from recombine.diagnostics import theorem as theorem
 from recombine.diagnostics import transport as transport
+from recombine.diagnostics import variance as variance

@@ -1,6 +1,10 @@
 """Tasks: one file a family; a new file needs its line here."""
 
 from recombine.tasks import bumps as bumps
+from recombine.tasks import modular as modular
 from recombine.tasks import pictures as pictures
 from recombine.tasks import rotation as rotation
+from recombine.tasks import scenes as scenes
+from recombine.tasks import sprites as sprites
 from recombine.tasks import symbolic as symbolic
+from recombine.tasks import vectors as vectors

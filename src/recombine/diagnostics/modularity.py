@@ -1,0 +1,326 @@
+"""Modules in the weights of a network: graphs of units, their spectra, and what chance would give.
+
+Units are similar when their weights point at the same places. K modules make K eigenvalues of the
+graph's Laplacian vanish, and the step after them is the eigengap (Qian et al. 2025).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from torch import nn
+
+from recombine.ensemble import chain
+from recombine.error import Refused
+from recombine.observation import Measured, Observed
+from recombine.registry import diagnostic
+
+Array = NDArray[np.float64]
+
+FLOOR = 1e-7  # added to absolute weights; a unit without a weight above it counts as dead
+
+
+def _matrix(matrix: Array) -> Array:
+    matrix = np.asarray(matrix, dtype=np.float64)
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
+        raise Refused(
+            f"Weights of shape {matrix.shape} were given, or some that are not finite; give a "
+            "table of finite numbers, inputs × units."
+        )
+    return matrix
+
+
+def alive(matrix: Float[np.ndarray, "inputs units"]) -> NDArray[np.bool_]:
+    """Tell which units (columns) have some weight above the floor."""
+    return np.asarray(np.abs(_matrix(matrix)).max(axis=0) > FLOOR)
+
+
+def similarity(
+    matrix: Float[np.ndarray, "inputs units"],
+) -> Float[np.ndarray, "units units"]:
+    """Cosine between the columns of |matrix| + 1e-7: which units read the same inputs.
+
+    >>> similarity(np.array([[1.0, -2.0, 0.0], [0.0, 0.0, 3.0]])).round(3)
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    x = np.abs(_matrix(matrix)) + FLOOR
+    x /= np.linalg.norm(x, axis=0)
+    return np.asarray(x.T @ x)
+
+
+def laplacian(graph: Float[np.ndarray, "units units"]) -> Float[np.ndarray, "units units"]:
+    """Symmetric normalized Laplacian I - D^(-1/2) S D^(-1/2); its spectrum is that of I - D⁻¹S."""
+    root = 1 / np.sqrt(graph.sum(axis=1))
+    return np.asarray(np.eye(len(graph)) - root[:, None] * graph * root)
+
+
+def spectrum(matrix: Float[np.ndarray, "inputs units"]) -> Float[np.ndarray, " alive"]:
+    """Eigenvalues of the Laplacian of the units that are alive, from 0 upwards."""
+    live = alive(matrix)
+    if not live.any():
+        raise Refused("All weights of a layer are zero, so its units form no graph; train it.")
+    values = np.linalg.eigvalsh(laplacian(similarity(np.asarray(matrix)[:, live])))
+    return np.asarray(values.clip(0))
+
+
+def eigengap(values: Float[np.ndarray, " units"], k: int) -> float:
+    """Give λ_{k+1} - λ_k: near 1 for k clear modules, near 0 without."""
+    if not 1 <= k < len(values):
+        raise Refused(
+            f"A gap after {k} eigenvalues was asked of a layer with {len(values)} units alive; "
+            "a layer needs more units than modules, and one module or more."
+        )
+    return float(values[k] - values[k - 1])
+
+
+def suggested(values: Float[np.ndarray, " units"]) -> int:
+    """Give the number of modules after which the spectrum has its largest gap."""
+    if len(values) < 2:
+        raise Refused(f"A spectrum of {len(values)} eigenvalues has no gap; give 2 units or more.")
+    return int(np.argmax(np.diff(values))) + 1
+
+
+def clusters(
+    matrix: Float[np.ndarray, "inputs units"], k: int, *, seed: int = 0
+) -> Int[np.ndarray, " units"]:
+    """Assign each unit to one of k modules by k-means on the first k eigenvectors; dead ones: -1.
+
+    Eigenvectors are those of I - D⁻¹S, which are constant within disconnected modules.
+    """
+    live = alive(matrix)
+    count = int(live.sum())
+    if not 1 <= k <= count:
+        raise Refused(
+            f"{k} modules were asked of a layer with {count} units alive; give 1 to {count}."
+        )
+    graph = similarity(np.asarray(matrix)[:, live])
+    _, vectors = np.linalg.eigh(laplacian(graph))
+    places = vectors[:, :k] / np.sqrt(graph.sum(axis=1))[:, None]
+    labels = np.full(len(live), -1)
+    labels[live] = KMeans(k, n_init=10, random_state=seed).fit_predict(places)
+    return labels
+
+
+@dataclass(frozen=True)
+class Null:
+    """What a number is by chance: its mean and the middle 95 % over draws."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def shuffled(
+    matrix: Float[np.ndarray, "inputs units"], k: int, *, draws: int = 100, rng: Generator
+) -> Null:
+    """Give the eigengap of the same weights in random places: what size and rank alone explain.
+
+    A shuffle that leaves no more than k units alive counts as a gap of 0.
+    """
+    if draws < 1:
+        raise Refused(f"{draws} shuffles were asked for; give 1 or more.")
+    matrix, gaps = _matrix(matrix), []
+    for _ in range(draws):
+        values = spectrum(rng.permutation(matrix.ravel()).reshape(matrix.shape))
+        gaps.append(eigengap(values, k) if len(values) > k else 0.0)
+    low, high = np.quantile(gaps, [0.025, 0.975])
+    return Null(float(np.mean(gaps)), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Modules:
+    """The modules of one layer: units are columns, what they read are rows."""
+
+    matrix: Array
+    values: Array  # eigenvalues of the units alive
+    k: int
+    gap: float
+    suggested: int
+    units: NDArray[np.int64]  # the module of each column, -1 for dead ones
+    sources: NDArray[np.int64]  # the module of each row, matched to those of the columns
+    table: Array  # Σ|w| from modules of rows to modules of columns
+    null: Null
+    untrained: float | None = None  # the gap of the control that was given
+
+    @property
+    def excess(self) -> float:
+        """The gap beyond the mean of shuffled weights."""
+        return self.gap - self.null.mean
+
+    @property
+    def real(self) -> bool:
+        """Whether the gap lies above what 97.5 % of shuffles, and the control, have."""
+        return self.gap > max(self.null.high, self.untrained or 0.0)
+
+    @property
+    def cross_share(self) -> float:
+        """The share of absolute weight that runs between modules; 1 - 1/k if it ran anywhere."""
+        return float(1 - np.trace(self.table) / self.table.sum())
+
+    @property
+    def sorted(self) -> Array:
+        """Absolute weights with rows and columns in the order of their modules, dead ones last."""
+        rows, columns = (
+            np.argsort(np.where(v < 0, self.k, v), kind="stable")
+            for v in (self.sources, self.units)
+        )
+        return np.asarray(np.abs(self.matrix)[np.ix_(rows, columns)])
+
+
+def crossing(
+    matrix: Float[np.ndarray, "inputs units"],
+    sources: Int[np.ndarray, " inputs"],
+    units: Int[np.ndarray, " units"],
+    k: int,
+) -> Float[np.ndarray, "k k"]:
+    """Add up absolute weights from modules of rows to modules of columns; dead ones are left out.
+
+    >>> crossing(np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([0, 1]), np.array([0, 1]), 2)
+    array([[1. , 2. ],
+           [0.5, 3. ]])
+    """
+    into, out = (np.eye(k + 1)[v][:, :k] for v in (sources, units))  # -1 is the last row: dropped
+    return np.asarray(into.T @ np.abs(matrix) @ out)
+
+
+def modules(
+    matrix: Float[np.ndarray, "inputs units"],
+    k: int,
+    *,
+    control: Array | None = None,
+    draws: int = 100,
+    seed: int = 0,
+) -> Modules:
+    """Look for k modules among the units (columns) of a layer, and compare with chance.
+
+    Rows are put into modules by the columns that they reach, and matched one to one to those of
+    the columns so that most weight stays within. `control` is the same layer before training.
+    """
+    matrix = _matrix(matrix)
+    values = spectrum(matrix)
+    gap = eigengap(values, k)
+    units, sources = clusters(matrix, k, seed=seed), clusters(matrix.T, k, seed=seed)
+    table = crossing(matrix, sources, units, k)
+    before, after = linear_sum_assignment(-table)
+    rank = np.append(after[np.argsort(before)], -1)  # -1 stays -1
+    sources = rank[sources]
+    if control is not None and np.shape(control) != matrix.shape:
+        raise Refused(
+            f"The control has weights of shape {np.shape(control)}, the layer {matrix.shape}; give "
+            "an untrained network of the same shape."
+        )
+    return Modules(
+        matrix,
+        values,
+        k,
+        gap,
+        suggested(values),
+        units,
+        sources,
+        crossing(matrix, sources, units, k),
+        shuffled(matrix, k, draws=draws, rng=np.random.default_rng(seed)),
+        None if control is None else eigengap(spectrum(control), k),
+    )
+
+
+def matrices(model: nn.Module) -> list[Array]:
+    """Read the weights (inputs × outputs) of a chain of linear layers, in order."""
+    layers = chain(model)
+    strange = [
+        type(m).__name__
+        for m in layers
+        if not isinstance(m, nn.Linear) and any(True for _ in m.parameters())
+    ]
+    found = [m.weight.detach().cpu().double().numpy().T for m in layers if isinstance(m, nn.Linear)]
+    if strange or not found:
+        names = ", ".join(dict.fromkeys(type(m).__name__ for m in layers))
+        raise Refused(
+            f"Modules are looked for in a chain (Sequential) of Linear layers with nothing between "
+            f"them that has parameters, but {type(model).__name__} holds {names}; give such a "
+            "chain, or pass the weights to modules()."
+        )
+    return found
+
+
+def between_hidden(model: nn.Module, *, outgoing: bool = False) -> list[Array]:
+    """Read the weights between hidden layers, whose rank does not make a gap by itself.
+
+    Columns are the units that read or, if `outgoing`, those that are read. A network with one
+    hidden layer has no such weights; then those from its inputs (to its outputs) are given, and a
+    gap at as many modules as inputs is partly automatic: look at what exceeds the shuffles.
+    """
+    found = matrices(model)
+    if outgoing:
+        return [m.T for m in found[1:-1] or found[-1:]]
+    return found[1:-1] or found[:1]
+
+
+def look(
+    model: nn.Module,
+    k: int,
+    *,
+    untrained: nn.Module | None = None,
+    outgoing: bool = False,
+    draws: int = 100,
+    seed: int = 0,
+) -> list[Modules]:
+    """Look for k modules in each layer of weights between hidden layers.
+
+    Units are compared by the weights that they read or, if `outgoing`, by those that read them.
+    """
+    layers = between_hidden(model, outgoing=outgoing)
+    controls: Sequence[Array | None] = [None] * len(layers)
+    if untrained:
+        controls = between_hidden(untrained, outgoing=outgoing)
+    if len(controls) != len(layers):
+        raise Refused(
+            f"The control has {len(controls)} layers between hidden units, the model {len(layers)};"
+            " give an untrained network of the same shape."
+        )
+    return [
+        modules(m, k, control=c, draws=draws, seed=seed)
+        for m, c in zip(layers, controls, strict=True)
+    ]
+
+
+@diagnostic
+def modularity(seen: Observed) -> Measured:
+    """How far the weights between hidden layers fall into as many modules as there are outputs.
+
+    `eigengap_…` is of the units that read, `eigengap_out_…` of those that are read;
+    `modularity_excess` is the mean eigengap beyond that of shuffled weights, `modularity_real` the
+    share of layers whose gap 97.5 % of shuffles stay below, `modularity_cross` the mean share of
+    weight between modules.
+    """
+    k = seen.split.query.y[0].numel()
+    if k < 2:  # one module is no division
+        return {}
+    try:
+        reading, read = (look(seen.model, k, outgoing=o) for o in (False, True))
+    except Refused:  # no chain of linear layers, or too few units
+        return {}
+    gaps, outward = [m.gap for m in reading], [m.gap for m in read]
+    found: Measured = {
+        "eigengap_min": min(gaps),
+        "eigengap_mean": np.mean(gaps),
+        "eigengap_out_min": min(outward),
+        "eigengap_out_mean": np.mean(outward),
+        "modularity_excess": np.mean([m.excess for m in reading]),
+        "modularity_real": np.mean([m.real for m in reading]),
+        "modularity_cross": np.mean([m.cross_share for m in reading]),
+        "modularity_suggested": np.mean([m.suggested for m in reading]),
+    }
+    for i, m in enumerate(reading):
+        found[f"modularity_spectrum_{i}"] = m.values
+        found[f"modularity_sorted_{i}"] = m.sorted
+        found[f"modularity_table_{i}"] = m.table
+    return found

@@ -1,0 +1,228 @@
+"""What a disturbance of one part does to the others: shifts, noise, pruning and retraining."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeWarning, curve_fit
+from torch import Tensor, nn
+
+from recombine.ensemble import chain
+from recombine.error import Refused
+from recombine.noise import Noise
+from recombine.penalty import at_work
+from recombine.task import Data
+from recombine.train import fit, predict, seeded
+
+Array = NDArray[np.float64]
+
+
+def _rows(data: Data) -> None:
+    if data.x.ndim != 2 or data.y.ndim != 2 or not len(data):
+        raise Refused(
+            f"Inputs and targets of shapes {tuple(data.x.shape)} and {tuple(data.y.shape)} were "
+            "given; single inputs and outputs are looked at in rows of numbers."
+        )
+
+
+def errors(model: nn.Module, data: Data) -> Float[np.ndarray, " outputs"]:
+    """Mean squared error of each output."""
+    _rows(data)
+    away = (predict(model, data.x) - data.y).double()
+    return np.asarray(away.square().mean(dim=0).cpu().numpy())
+
+
+def influence(
+    model: nn.Module, x: Float[Tensor, "n inputs"], shift: float = 1.0
+) -> Float[np.ndarray, "inputs outputs"]:
+    """Shift one input at a time and give how far (root mean square) each output moves."""
+    before = predict(model, x)
+    rows = []
+    for i in range(x.shape[1]):
+        moved = x.clone()
+        moved[:, i] += shift
+        away = (predict(model, moved) - before).double()
+        rows.append(away.square().mean(dim=0).sqrt().cpu().numpy())
+    return np.stack(rows)
+
+
+def shift_errors(
+    model: nn.Module, data: Data, *, column: int = 0, offsets: Sequence[float] | None = None
+) -> tuple[Array, Float[np.ndarray, "offsets outputs"]]:
+    """Add offsets (default: 51 from 0.1 to 1000) to one input; give them and all outputs' errors.
+
+    Targets stay those of the inputs before the shift, so outputs that do not depend on the column
+    keep their error, and the column's own output loses its.
+    """
+    _rows(data)
+    if not 0 <= column < data.x.shape[1]:
+        raise Refused(f"Input {column} was asked for; there are {data.x.shape[1]}, from 0 on.")
+    given = np.logspace(-1, 3, 51) if offsets is None else np.asarray(offsets, dtype=np.float64)
+    found = []
+    for offset in given.tolist():
+        moved = data.x.clone()
+        moved[:, column] += offset
+        found.append(errors(model, Data(data.z, moved, data.y)))
+    return given, np.stack(found)
+
+
+def noisy(model: nn.Module, noise: Noise) -> nn.Sequential:
+    """Copy a chain of linear layers with noise on all hidden units, in place of what it had."""
+    at_work(model)  # refuses what is no chain
+    layers: list[nn.Module] = []
+    for layer in chain(model):
+        if isinstance(layer, nn.Linear) and any(isinstance(m, nn.Linear) for m in layers):
+            layers.append(Noise(noise.amount, noise.power, at_test=noise.at_test))
+        if not isinstance(layer, Noise):
+            layers.append(deepcopy(layer))
+    return nn.Sequential(*layers)
+
+
+def noise_curve(
+    model: nn.Module,
+    data: Data,
+    amounts: Sequence[float],
+    *,
+    power: float = 1.0,
+    seed: int = 0,
+) -> Float[np.ndarray, "amounts outputs"]:
+    """Give the error of each output when hidden units are noisy by each of the amounts.
+
+    Noise is drawn alike for all amounts and replaces any that the model was trained with.
+    """
+    found = []
+    for amount in amounts:
+        with seeded(seed):
+            found.append(errors(noisy(model, Noise(amount, power, at_test=True)), data))
+    return np.stack(found)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where weights fall into small and large ones: log₁₀|w|, or None with the reason why not."""
+
+    at: float | None
+    reason: str = ""
+    kept: float = 1.0  # share of the weights that are not set to zero
+
+
+def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
+    """Fit two Gaussians to the histogram of log₁₀|w| (-5 to 0) and cut between their means.
+
+    The cut is (μ₁/s₁ + μ₂/s₂)/(1/s₁ + 1/s₂), as in Qian et al. (2025). There is none when the fit
+    fails, a mode is empty or outside the histogram, or the modes lie closer than both widths
+    together: then the weights have one mode, and a cut would be arbitrary.
+    """
+    size = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
+    logs = np.log10(size[size > 0])
+    counts, edges = np.histogram(logs, bins=bins, range=(-5.0, 0.0))
+    if counts.sum() < 8:
+        return Cut(None, f"{counts.sum()} weights lie between 1e-5 and 1; 8 are needed")
+    middle = (edges[1:] + edges[:-1]) / 2
+    height = counts / counts.max()
+
+    def hills(x: Array, a: float, m: float, s: float, b: float, n: float, t: float) -> Array:
+        return np.asarray(
+            a * np.exp(-((x - m) ** 2) / (2 * s**2)) + b * np.exp(-((x - n) ** 2) / (2 * t**2))
+        )
+
+    low, high = np.quantile(logs.clip(-5, 0), [0.2, 0.8])
+    start = (0.5, low, 0.5, 0.5, max(high, low + 0.1), 0.5)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", OptimizeWarning)
+            (a, m, s, b, n, t), _ = curve_fit(hills, middle, height, p0=start, maxfev=5000)
+    except (RuntimeError, OptimizeWarning) as problem:
+        return Cut(None, f"the fit of two modes failed: {str(problem).splitlines()[0]}")
+    s, t = abs(s), abs(t)
+    if min(a * s, b * t) < 0.01 * max(a * s, b * t):
+        return Cut(None, "one of the two modes is empty")
+    if not all(-5 <= mean <= 0 for mean in (m, n)):
+        return Cut(None, "one of the two modes lies outside 1e-5 to 1")
+    if abs(m - n) < s + t:
+        return Cut(None, f"the modes are {abs(m - n):.2f} apart, less than their widths together")
+    at = float((m / s + n / t) / (1 / s + 1 / t))
+    return Cut(at, kept=float((size >= 10**at).mean()))
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A copy of a model without its small weights, and where each layer was cut."""
+
+    model: nn.Module
+    cuts: list[Cut]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every layer could be cut; `cuts` says why a layer could not."""
+        return all(c.at is not None for c in self.cuts)
+
+
+def prune(model: nn.Module) -> Pruned:
+    """Set the small weights of each linear layer to zero; a layer of one mode stays as it is."""
+    thin = deepcopy(model)
+    layers = [m for m in thin.modules() if isinstance(m, nn.Linear)]
+    if not layers:
+        raise Refused(f"Linear layers are pruned, but {type(model).__name__} has none.")
+    cuts = []
+    with torch.no_grad():
+        for layer in layers:
+            cut = two_modes(layer.weight.cpu().numpy())
+            if cut.at is not None:
+                layer.weight[layer.weight.abs() < 10**cut.at] = 0.0
+            cuts.append(cut)
+    return Pruned(thin, cuts)
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Errors of every output before and after one of them learned something new."""
+
+    output: int
+    before: Array
+    after: Array
+
+    @property
+    def others(self) -> float:
+        """How much the mean error of the other outputs grew: 0 if nothing was forgotten."""
+        rest = np.arange(len(self.before)) != self.output
+        return float((self.after - self.before)[rest].mean())
+
+
+def forgetting(
+    model: nn.Module, old: Data, new: Data, output: int, *, steps: int, **options: Any
+) -> Forgetting:
+    """Retrain a copy on one output of `new` data and measure what becomes of the others on `old`.
+
+    The loss sees that output alone; `before` and `after` are its errors on `new`, the others' on
+    `old`. Options go to `fit`.
+    """
+    _rows(old)
+    if old.y.shape[1:] != new.y.shape[1:] or not 0 <= output < old.y.shape[1]:
+        raise Refused(
+            f"Output {output} of {new.y.shape[1]} was to be learned anew where there were "
+            f"{old.y.shape[1]}; give as many outputs, and one of them, from 0 on."
+        )
+    if old.y.shape[1] < 2:
+        raise Refused("The model has one output, so no other can be forgotten; give it 2 or more.")
+
+    def measured(m: nn.Module) -> Array:
+        found = errors(m, old)
+        found[output] = errors(m, new)[output]
+        return found
+
+    def loss(prediction: Tensor, target: Tensor) -> Tensor:
+        return (prediction - target)[:, output].square().mean()
+
+    learner = deepcopy(model)
+    before = measured(learner)
+    fit(learner, new, steps=steps, loss=loss, **options)
+    return Forgetting(output, before, measured(learner))

@@ -1,0 +1,247 @@
+"""The sprite world: a network is told what sprites are there and must draw them (Wiedemer 2023)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+from typing import final
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from scipy.special import ndtr, ndtri
+from torch import Tensor
+
+from recombine.error import Refused, nearest
+from recombine.registry import task
+from recombine.space import Mask, Points, Space, cube
+from recombine.sprite import compose, drawn, shrink
+from recombine.sprite import sprites as alone
+from recombine.support import Support, band, box, everything
+from recombine.task import Task
+
+FACTORS = ("x", "y", "shape", "scale", "hue")
+SUPPORTS = ("random", "orthogonal", "star", "broad", "normal", "gap", "diagonal(delta)")
+
+
+@task
+def sprites(
+    size: int = 16,
+    objects: int = 2,
+    factors: str = "x,y,shape,scale,hue",
+    smallest: float = 0.2,
+    largest: float = 0.45,
+    shapes: int = 3,
+    inputs: str = "standard",
+    edges: str = "hard",
+    finer: int = 2,
+    combine: Callable[..., Tensor] | None = None,
+) -> Task:
+    """Draw sprites of given place, shape, size and hue, the first in front of the others.
+
+    Each sprite is a block of the unit cube with some of the `factors`. A factor left out stays at
+    the middle of its range, but hues are spread over the sprites. The defaults are for small
+    images; the paper has size=64, smallest=0.09, largest=0.22, inputs="scaled" and finer=1.
+
+    Shapes are triangle, square (twice as often as the others) and circle, or with shapes=2 as
+    often triangle as square. Inputs are values (`scaled`; shapes count from 0), those minus their
+    mean and over their standard deviation under a uniform draw (`standard`), or the point itself
+    (`unit`). Edges are `hard`, and then the image is constant between jumps, or `soft`, which is
+    differentiable. Images are drawn `finer` times larger and averaged. `combine(*parts)` composes
+    images of single sprites in another way.
+    """
+    chosen = _chosen(factors)
+    scaled = _scaling(objects, chosen, smallest, largest, shapes)
+    if min(size, finer, objects) < 1:
+        raise Refused(
+            f"{objects} sprites on {size} pixels, drawn {finer} times finer, were asked for; none "
+            "of the three may be below 1."
+        )
+    for name, value, known in (
+        ("kind of inputs", inputs, ("scaled", "standard", "unit")),
+        ("kind of edges", edges, ("hard", "soft")),
+    ):
+        if value not in known:
+            raise nearest(name, value, known)
+    at = [FACTORS.index(f) for f in chosen]
+    mean, std = _moments(smallest, largest, shapes)
+
+    def given(z: Tensor) -> Tensor:
+        if inputs == "unit":
+            return z
+        values = scaled(z)
+        if inputs == "standard":
+            values = (values - mean.to(values)) / std.to(values)
+        return values[:, at].flatten()
+
+    def wanted(z: Tensor) -> Tensor:
+        if edges == "hard" and combine is None:
+            return drawn(scaled(z), size, finer)
+        rgb, cover = alone(*scaled(z)[None].unbind(dim=-1), size=size * finer, hard=edges == "hard")
+        return shrink(compose(rgb, cover, combine)[0], finer)
+
+    return Task(world(objects, factors), given, wanted)
+
+
+def world(objects: int = 2, factors: str = "x,y,shape,scale,hue") -> Space:
+    """Build the space of some sprites: a block of the unit cube for each.
+
+    >>> print(world(factors="x,y,scale"))
+    Space(sprite1: [0, 1)^3, sprite2: [0, 1)^3)
+    """
+    dim = len(_chosen(factors))
+    return cube(**{f"sprite{k + 1}": dim for k in range(objects)})
+
+
+@final
+@dataclass(frozen=True)
+class Planes(Support):
+    """Planes of equal shares, on each of which one factor is held at an anchor.
+
+    `std` above 0 draws what is free from a normal distribution around the middle of the unit
+    cube, cut off at its faces, instead of uniformly.
+    """
+
+    held: tuple[tuple[str, tuple[float, ...]], ...]
+    std: float = 0.0
+
+    @property
+    def thin(self) -> bool:
+        """Planes have no volume."""
+        return True
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points have a factor at one of its anchors."""
+        planes = [(z[:, space.columns(f)] == at).all(axis=1) for f, at in self._anchors(space)]
+        return np.asarray(np.logical_or.reduce(planes))
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw equally many points on each plane, up to a remainder, and shuffle them."""
+        anchors = self._anchors(space)
+        z = space.draw(n, rng=rng)
+        if self.std:
+            if (z < 0).any() or (z > 1).any():
+                raise Refused(f"{self} draws in the unit cube, but {space} is larger.")
+            low = ndtr(-0.5 / self.std)
+            z = (0.5 + self.std * ndtri(low + (1 - 2 * low) * z)).clip(0, 1)
+        plane = rng.permutation(np.arange(n) + rng.integers(len(anchors))) % len(anchors)
+        for k, (name, at) in enumerate(anchors):
+            z[plane == k, space.columns(name)] = at
+        return z
+
+    def _anchors(self, space: Space) -> list[tuple[str, Points]]:
+        found = []
+        for name, at in self.held:
+            block, factor = space.columns(name), space.factor(name)
+            width = block.stop - block.start
+            if len(at) != width or not factor.holds(np.array(at, dtype=float)).all():
+                raise Refused(
+                    f"An anchor holds {name!r} at {at}, but {space} takes {width} of the "
+                    f"{factor.takes} there."
+                )
+            found.append((name, np.array(at, dtype=float)))
+        return found
+
+    def __str__(self) -> str:
+        held = ", ".join(f"{name}=({', '.join(f'{c:g}' for c in at)})" for name, at in self.held)
+        return f"planes({held}{f', std={self.std:g}' if self.std else ''})"
+
+
+def sprite_support(name: str, factors: str = "x,y,shape,scale,hue") -> Support:
+    """Name a set of pairs of sprites as Wiedemer et al. do.
+
+    - `random`: everything;
+    - `orthogonal`: sprite 1 is free while sprite 2 stays in the upper right corner, or sprite 2 is
+      free while sprite 1 stays in the lower left corner, or in the middle; equal shares;
+    - `star` ("Orthogonal*"): without the middle, so some pixels of sprite 2 are never seen;
+    - `broad` ("Orthogonal+"): corners and .3, .7 for either;
+    - `normal`: as orthogonal, the free sprite normally distributed (mean .5, std 1, cut off);
+    - `gap`: as orthogonal, without sprites 1 whose x lies between .05 and .45;
+    - `diagonal(delta)`: sprites that differ by at most √2·delta in every factor.
+
+    >>> print(sprite_support("star", factors="x,scale"))
+    planes(sprite2=(1, 0), sprite1=(0, 0))
+    >>> print(sprite_support("diagonal(0.1)"))
+    band(0.141421)
+    """
+    chosen = _chosen(factors)
+
+    def anchor(sprite: int, at: float) -> tuple[str, tuple[float, ...]]:
+        return f"sprite{sprite}", tuple(0.0 if f == "scale" else float(at) for f in chosen)
+
+    orthogonal = (anchor(2, 1), anchor(1, 0), anchor(1, 0.5))
+    found = re.fullmatch(r"diagonal\((.+)\)", name)
+    if found:
+        try:
+            width = float(found[1])
+        except ValueError:
+            raise Refused(f"{name!r} has no number for its width; try diagonal(0.1).") from None
+        return band(sqrt(2) * width)
+    if name == "gap":
+        if "x" not in chosen:
+            raise Refused(f"The gap is one in x, but the factors are {factors}. Add x to them.")
+        column = f"sprite1[{chosen.index('x')}]"
+        return Planes(orthogonal) - box({column: (0.05, np.nextafter(0.45, 1))})
+    named = {
+        "random": everything(),
+        "orthogonal": Planes(orthogonal),
+        "star": Planes(orthogonal[:2]),
+        "broad": Planes((anchor(2, 1), anchor(2, 0.7), anchor(1, 0), anchor(1, 0.3))),
+        "normal": Planes(orthogonal, std=1.0),
+    }
+    if name not in named:
+        raise nearest("support of sprites", name, SUPPORTS)
+    return named[name]
+
+
+def _chosen(factors: str) -> list[str]:
+    """Read names of factors, in the world's order."""
+    names = factors.replace(" ", "").split(",")
+    for name in names:
+        if name not in FACTORS:
+            raise nearest("factor of a sprite", name, FACTORS)
+    return [f for f in FACTORS if f in names]
+
+
+def _ranges(smallest: float, largest: float) -> tuple[Tensor, Tensor]:
+    """Give what value 0 of each coordinate means, and by how much value 1 is larger."""
+    low = torch.tensor([0.1, 0.2, 0.0, smallest, 0.05])
+    return low, torch.tensor([0.8, 0.6, 2.0, largest - smallest, 0.9])
+
+
+def _scaling(
+    objects: int, chosen: list[str], smallest: float, largest: float, shapes: int
+) -> Callable[[Tensor], Tensor]:
+    """Build the map from a point to values: a row (x, y, shape, scale, hue) for each sprite."""
+    if not 0 < smallest < largest:
+        raise Refused(
+            f"Sprites from {smallest} to {largest} were asked for; the smallest needs a size above "
+            "0, and the largest a larger one."
+        )
+    if shapes not in (2, 3):
+        raise Refused(f"{shapes} shapes were asked for; there are 2 (no circle) or 3.")
+    low, span = _ranges(smallest, largest)
+    fixed = torch.full((objects, len(FACTORS)), 0.5)
+    fixed[:, FACTORS.index("hue")] = (torch.arange(objects) + 0.5) / objects
+    where = [chosen.index(f) if f in chosen else -1 for f in FACTORS]
+
+    def scaled(z: Tensor) -> Tensor:
+        own = z.reshape(objects, -1)
+        rest = fixed.to(own)
+        u = torch.stack([rest[:, i] if at < 0 else own[:, at] for i, at in enumerate(where)], dim=1)
+        x, y, shape, scale, hue = (low.to(u) + span.to(u) * u).unbind(dim=1)
+        shape = shape.round() if shapes == 3 else shape.floor().clamp(max=1)
+        return torch.stack([x, y, shape, scale, hue], dim=1)
+
+    return scaled
+
+
+def _moments(smallest: float, largest: float, shapes: int) -> tuple[Tensor, Tensor]:
+    """Find mean and standard deviation of the values under a uniform draw."""
+    low, span = _ranges(smallest, largest)
+    mean, std = low + span / 2, span / sqrt(12)
+    at = FACTORS.index("shape")
+    mean[at], std[at] = (1.0, sqrt(0.5)) if shapes == 3 else (0.5, 0.5)
+    return mean, std
