@@ -23,18 +23,28 @@ PAGE = Path(__file__).parent / "README.md"
 START, END = "<!-- table: written by make bench -->", "<!-- end of table -->"
 
 
-def table(found: dict[str, Result]) -> str:
-    """Write the results as a Markdown table."""
-    lines = ["| benchmark | what | target | measured | |", "| --- | --- | --- | --- | --- |"]
-    for name, r in found.items():
-        what = " ".join((BENCHMARKS[name].__doc__ or "").split()).rstrip(".")
-        verdict = "pass" if r.reached else "**miss**"
-        lines.append(f"| `{name}` | {what} | {r.target} | {r.measured} | {verdict} |")
-    return "\n".join(lines)
+HEAD = "| benchmark | what | target | measured | |\n| --- | --- | --- | --- | --- |"
+
+
+def row(name: str, r: Result) -> str:
+    """Write a result as a line of the table."""
+    what = " ".join((BENCHMARKS[name].__doc__ or "").split()).rstrip(".")
+    verdict = "pass" if r.reached else "**miss**"
+    return f"| `{name}` | {what} | {r.target} | {r.measured} | {verdict} |"
+
+
+def keep(rows: dict[str, str], note: str) -> None:
+    """Put lines into the table of the README; those of other benchmarks stay."""
+    head, _, rest = PAGE.read_text().partition(START)
+    old, _, tail = rest.partition(END)
+    known = {line.split("`")[1]: line for line in old.splitlines() if line.startswith("| `")}
+    lines = [{**known, **rows}[name] for name in BENCHMARKS if name in known or name in rows]
+    text = "\n".join([HEAD, *lines])
+    PAGE.write_text(f"{head}{START}\n\n{text}\n\n{note}\n\n{END}{tail}")
 
 
 def main() -> int:
-    """Measure, print the table, and keep it in the README when everything was measured in full."""
+    """Measure, print the table, and keep in the README what was measured in full."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="one round of each, for a fast look")
@@ -49,13 +59,12 @@ def main() -> int:
         print(f"{name} …", file=sys.stderr, flush=True)
         found[name] = BENCHMARKS[name](rounds)
         print(f"{name}: {found[name].measured}", file=sys.stderr, flush=True)
-    text = table(found)
-    print(text)
-    if not asked.names and not asked.quick:
-        head, _, rest = PAGE.read_text().partition(START)
+    rows = {name: row(name, result) for name, result in found.items()}
+    print("\n".join([HEAD, *rows.values()]))
+    if not asked.quick:
         today = datetime.now(UTC).date().isoformat()
-        note = f"{machine()}. GEMM: float32, {GEMM}×{GEMM}. Median of {rounds} rounds, {today}."
-        PAGE.write_text(f"{head}{START}\n\n{text}\n\n{note}\n\n{END}{rest.partition(END)[2]}")
+        gemm = f"GEMM: float32, {GEMM}×{GEMM}"
+        keep(rows, f"{machine()}. {gemm}. Medians of {rounds} rounds, the last of {today}.")
     return 0 if all(r.reached for r in found.values()) else 1
 
 

@@ -122,7 +122,7 @@ def test_dispersed_is_the_authors_shuffled_circulant():
 
 @pytest.mark.parametrize(("salience", "expected"), [(0.1, 9.564), (0.3, 5.064), (0.45, 1.760)])
 def test_dispersed_errors_are_those_of_the_paper(salience, expected):
-    """Minimum-norm kernel regression over seeds 1 to 50 (dossier, section 3.1)."""
+    """Minimum-norm kernel regression over seeds 1 to 50."""
     task = s.addition()
     z, y, kernel, errors = (
         task.space.points(),

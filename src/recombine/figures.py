@@ -298,7 +298,7 @@ def curves(histories: Mapping[str, Sequence[Line]]) -> Figure:
                 figure.add_artist(_rule(figure, 58, 80, y - 4, color, dash))
                 _write(figure, 88, y, _short(label, 56))
         if any(len(steps) for lines in shown.values() for steps, _ in lines):
-            _logarithmic(axes, "y")
+            logarithmic(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.set_xlabel("training step")
         axes.set_ylabel("training loss", labelpad=2)
@@ -329,7 +329,7 @@ def dots(
         ends = (min(values.min(), 1.0), max(values.max(), 1.0))
         if log:
             axes.set_xlim(ends[0] / 1.6, ends[1] * 1.9)
-            _logarithmic(axes, "x", least=low)
+            logarithmic(axes, "x", least=low)
         else:
             axes.set_xlim(min(0.0, ends[0]) - 0.03 * ends[1], ends[1] * 1.15)
         axes.grid(axis="x", color=MUTED, alpha=0.18, linewidth=0.8)
@@ -469,7 +469,7 @@ def _power(value: float) -> str:
     return f"10{raised}" if times == "1" else f"{times}·10{raised}"
 
 
-def _logarithmic(axes: Axes, way: str, least: float = 0.0) -> None:
+def logarithmic(axes: Axes, way: str, least: float = 0.0) -> None:
     """Scale an axis by its logarithm; the tick at `least` stands for everything below."""
 
     def say(v: float, _: Any) -> str:

@@ -7,6 +7,9 @@ from recombine.experiments import liang2025_rotation as liang2025_rotation
 from recombine.experiments import liang2025_scaling as liang2025_scaling
 from recombine.experiments import lippl2025 as lippl2025
 from recombine.experiments import lippl2025_networks as lippl2025_networks
+from recombine.experiments import qian2025 as qian2025
+from recombine.experiments import qian2025_elsewhere as qian2025_elsewhere
+from recombine.experiments import qian2025_samples as qian2025_samples
 from recombine.experiments import wiedemer2023 as wiedemer2023
 from recombine.experiments import wiedemer2023_slots as wiedemer2023_slots
 from recombine.experiments import wiedemer2023_theory as wiedemer2023_theory
