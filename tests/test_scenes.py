@@ -20,8 +20,8 @@ from recombine.experiments.wiedemer2023_slots import (
     recombine,
     summed,
 )
-from recombine.penalty import Slotted
 from recombine.registry import EXPERIMENTS
+from recombine.slot import Layered
 from recombine.space import cube
 from recombine.sprite import reference, shrink
 from recombine.support import Empty, band, values
@@ -197,7 +197,7 @@ def test_slots_are_ordered_as_objects(rng):
     torch.testing.assert_close(by_object(reader(2), mixed, truth), slots)
 
 
-class Told(Slotted):
+class Told(Layered):
     """Is told its slots, image by image, and draws a sprite at the place that each names."""
 
     def __init__(self, slots: Tensor) -> None:

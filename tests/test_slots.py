@@ -12,9 +12,9 @@ from recombine.diagnostics.slots import Latents, ari, contrast, readout, segment
 from recombine.error import Refused
 from recombine.models.decoders import mlp
 from recombine.models.slots import slot_attention, slot_autoencoder
-from recombine.penalty import (
-    Batch,
-    Slotted,
+from recombine.penalty import Batch
+from recombine.slot import (
+    Layered,
     assign,
     compositional_consistency,
     compositional_contrast,
@@ -154,7 +154,7 @@ def test_consistency_is_felt_by_the_encoder_alone():
         assert all(g is not None and g.abs().sum() > 0 for g in reading)
 
 
-class Written(Slotted):
+class Written(Layered):
     """Writes slots into pixels and reads them back, in another order, scaled, or wrongly."""
 
     def __init__(self, read=lambda z: z) -> None:
@@ -281,7 +281,7 @@ def test_segments_follow_masks_or_what_is_drawn():
     z = model.encode(data.x)
     assert torch.equal(segments(model, z), model.masks(z).argmax(dim=1))
 
-    class Squares(Slotted):
+    class Squares(Layered):
         def encode(self, x: Tensor) -> Tensor:
             return torch.zeros(len(x), 2, 1)
 

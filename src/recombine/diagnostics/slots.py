@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from recombine.diagnostics.variance import variance_weighted_r2
 from recombine.error import Refused
-from recombine.penalty import Slotted, assign, sensitivity, shared_outputs
+from recombine.slot import Layered, assign, sensitivity, shared_outputs
 from recombine.task import Data
 from recombine.train import cosine, fit, predict, seeded
 
@@ -43,7 +43,7 @@ def _pairs(count: Tensor) -> Tensor:
     return count * (count - 1) / 2
 
 
-def segments(model: Slotted, z: Float[Tensor, "n k d"]) -> Int[Tensor, "n rows cols"]:
+def segments(model: Layered, z: Float[Tensor, "n k d"]) -> Int[Tensor, "n rows cols"]:
     """Tell which slot draws each pixel: the largest mask, or the slot of most change there.
 
     Where a model has no masks, slots are compared by what they draw, less each slot's most common

@@ -15,8 +15,9 @@ from recombine.diagnostics.variance import variance_weighted_r2
 from recombine.error import Refused
 from recombine.experiment import Record, Result
 from recombine.models.slots import slot_attention, slot_autoencoder
-from recombine.penalty import Batch, Slotted, assign, compositional_consistency
+from recombine.penalty import Batch
 from recombine.registry import claim, experiment
+from recombine.slot import Layered, assign, compositional_consistency
 from recombine.space import Points
 from recombine.support import Support
 from recombine.task import Data, Task
@@ -90,7 +91,7 @@ def summed(prediction: Tensor, target: Tensor) -> Tensor:
     return (prediction - target).square().flatten(1).sum(dim=1).mean()
 
 
-def build(cfg: Scenes, data: Data, seed: int) -> Slotted:
+def build(cfg: Scenes, data: Data, seed: int) -> Layered:
     """Build the autoencoder."""
     if cfg.model == "additive":
         options: dict[str, Any] = {"channels": cfg.channels, "dim": cfg.dim}
@@ -100,24 +101,24 @@ def build(cfg: Scenes, data: Data, seed: int) -> Slotted:
         options |= {"masks": cfg.masks, "initial": cfg.initial}
         options |= {"halvings": cfg.halvings, "broadcast": cfg.side // 2**cfg.halvings}
         model = slot_attention(data, slots=cfg.objects, seed=seed, **options)
-    if not isinstance(model, Slotted):
+    if not isinstance(model, Layered):
         raise Refused(f"{type(model).__name__} has no slots.")
     return model
 
 
-def encode(model: Slotted, x: Tensor) -> Tensor:
+def encode(model: Layered, x: Tensor) -> Tensor:
     """Read the slots of many images."""
     with torch.no_grad():
         return torch.cat([model.encode(part) for part in x.split(CHUNK)])
 
 
-def decode(model: Slotted, z: Tensor) -> Tensor:
+def decode(model: Layered, z: Tensor) -> Tensor:
     """Draw the images of many sets of slots."""
     with torch.no_grad():
         return torch.cat([model.decode(part) for part in z.split(CHUNK)])
 
 
-def by_drawing(cfg: Scenes, model: Slotted, data: Data) -> Tensor:
+def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
     """Read slots in the order of the objects: each is the one that draws most of its object.
 
     While a network learns to read latents, slots cannot be matched by what it reads: in the band,
@@ -138,7 +139,7 @@ def by_drawing(cfg: Scenes, model: Slotted, data: Data) -> Tensor:
     return torch.cat(found)
 
 
-def read(cfg: Scenes, model: Slotted, data: Data, seed: int) -> Readout:
+def read(cfg: Scenes, model: Layered, data: Data, seed: int) -> Readout:
     """Fit the network that reads the latents of an object from its slot."""
     truth, kinds = scene_latents(data.z, cfg.objects, cfg.factors)
     own, classes = by_drawing(cfg, model, data), [kinds] if kinds else []
@@ -174,7 +175,7 @@ def latents(cfg: Scenes, data: Data) -> Tensor:
     return scene_latents(data.z, cfg.objects, cfg.factors)[0]
 
 
-def inspect(cfg: Scenes, model: Slotted, reader: Readout, data: Data) -> dict[str, float]:
+def inspect(cfg: Scenes, model: Layered, reader: Readout, data: Data) -> dict[str, float]:
     """Score what is drawn, what is read from slots, and whether each draws one object."""
     z, objects = encode(model, data.x), scene_labels(data.z, **look(cfg))
     return {
@@ -185,7 +186,7 @@ def inspect(cfg: Scenes, model: Slotted, reader: Readout, data: Data) -> dict[st
     }
 
 
-def examples(model: Slotted, data: Data, objects: int, name: str) -> dict[str, Any]:
+def examples(model: Layered, data: Data, objects: int, name: str) -> dict[str, Any]:
     """Keep some scenes, what is drawn of them, and what each slot draws.
 
     They go from the scene whose objects are most alike to that whose objects differ most.
@@ -333,7 +334,7 @@ def additivity(cfg: Masks, seeds: Sequence[int]) -> list[Result]:
             torch.where(which[:, None], new, old)
             for which in (first | second, first, second, first & second)
         ]
-        assert isinstance(model, Slotted)
+        assert isinstance(model, Layered)
         both, one_, other, neither = (decode(model, z) for z in changed)
         mixed = both - one_ - other + neither
         effect = torch.stack([one_ - neither, other - neither]).abs().mean()

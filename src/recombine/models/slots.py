@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from recombine.error import Refused
-from recombine.penalty import Slotted
 from recombine.registry import model
+from recombine.slot import Layered
 from recombine.task import Data
 from recombine.train import seeded
 
@@ -46,7 +46,7 @@ def _dense(*sizes: int) -> list[nn.Module]:
 
 
 @final
-class Additive(Slotted):
+class Additive(Layered):
     """Reads all slots by one network, and draws each by another that they share."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
@@ -176,7 +176,7 @@ class SlotAttention(nn.Module):
 
 
 @final
-class Attentive(Slotted):
+class Attentive(Layered):
     """Reads slots by attention; draws each, with a mask, from a code broadcast over the image."""
 
     def __init__(
