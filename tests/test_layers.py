@@ -15,13 +15,17 @@ ROOT = Path(recombine.__file__).parent
 # Each layer may import the ones before it. A shelf is one layer; its files may import each other.
 LAYERS = (
     *("error", "disk", "registry", "space", "support", "theory", "encode"),
-    *("render", "sprite", "compose", "task", "bank"),
+    *("render", "sprite", "compose", "task", "bank", "album"),
     *("noise", "penalty", "slot", "loss", "ensemble", "train", "observation"),
     *("tasks", "models", "diagnostics"),
     *("experiment", "store", "sweep", "claim", "experiments"),
     *("figures", "pictures", "report", "options", "terminal", "cli"),
 )
-PURE = set(LAYERS[: LAYERS.index("experiment")]) - {"bank", "disk"}  # a bank is read from the disk
+PURE = set(LAYERS[: LAYERS.index("experiment")]) - {
+    "bank",
+    "album",
+    "disk",
+}  # these are read from the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
 DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}
