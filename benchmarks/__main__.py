@@ -12,11 +12,13 @@ import torch
 import benchmarks.certificates
 import benchmarks.compositional
 import benchmarks.decoders
+import benchmarks.interaction
 import benchmarks.kernels
 import benchmarks.machinery
 import benchmarks.modular
 import benchmarks.sprites
-import benchmarks.train  # noqa: F401  (these imports fill the registry)
+import benchmarks.train
+import benchmarks.transformer  # noqa: F401  (these imports fill the registry)
 from benchmarks.measure import BENCHMARKS, GEMM, Result, machine
 
 PAGE = Path(__file__).parent / "README.md"

@@ -16,7 +16,7 @@ ROOT = Path(recombine.__file__).parent
 LAYERS = (
     *("error", "disk", "registry", "space", "support", "theory", "encode"),
     *("render", "sprite", "compose", "task", "bank", "album"),
-    *("noise", "penalty", "slot", "loss", "ensemble", "train", "observation"),
+    *("noise", "penalty", "slot", "curvature", "loss", "ensemble", "train", "observation"),
     *("tasks", "models", "diagnostics"),
     *("experiment", "store", "sweep", "claim", "experiments"),
     *("figures", "pictures", "report", "options", "terminal", "cli"),

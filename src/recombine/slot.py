@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,6 +45,84 @@ class Layered(Slotted):
     def decode(self, z: Tensor) -> Tensor:
         """Add what the slots draw."""
         return self.parts(z).sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that one pass of an autoencoder made: its drawing, and how it came to it."""
+
+    drawn: Tensor
+    mean: Tensor  # (n, slots, dim): the code, or the mean of its posterior
+    spread: Tensor | None = None  # (n, slots, dim): the posterior's deviation, if it has one
+    attention: Sequence[Tensor] = ()  # a layer: (n, heads, slots, pixels), shares of slots
+
+
+class Memory:
+    """Holds the last pass of training until a gradient has run through it or a weight changed."""
+
+    def __init__(self) -> None:
+        self.held: tuple[Tensor, Work] | None = None
+        self.tensors: list[Tensor] = []  # what the pass was made of: input and weights
+        self.versions: list[int] = []  # how often these had been written then
+
+    def keep(self, module: nn.Module, x: Tensor, work: Work) -> None:
+        """Hold what came of `x` in training, in place of what was held, if it has gradients."""
+        self.held, self.tensors = None, []
+        if not (work.drawn.requires_grad and module.training):
+            return
+        self.held, self.tensors = (x, work), [x, *module.parameters()]
+        self.versions = [t._version for t in self.tensors]
+        me = weakref.ref(self)
+        for tensor in (work.drawn, work.mean, *work.attention):
+            if tensor.requires_grad:
+                tensor.register_hook(lambda _: _forget(me))  # a gradient uses the graph up
+
+    def recall(self, module: nn.Module, x: Tensor) -> Work | None:
+        """Give what is held, if it came of the very tensor `x` and is still true."""
+        if self.held is None or self.held[0] is not x:
+            return None
+        true = module.training and torch.is_grad_enabled()
+        true = true and self.versions == [t._version for t in self.tensors]
+        return self.held[1] if true else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave what is held out of copies and files."""
+        return Memory, ()
+
+
+def _forget(memory: weakref.ref[Memory]) -> None:
+    held = memory()
+    if held is not None:
+        held.held, held.tensors = None, []
+
+
+class Transparent(Slotted):
+    """An autoencoder that shows its work: the posterior of its code, and where its pixels look.
+
+    A pass in training is remembered, so that penalties read it instead of making another.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = Memory()
+
+    @abstractmethod
+    def run(self, x: Tensor) -> Work:
+        """Encode and decode, and keep all that was made."""
+
+    def work(self, x: Tensor) -> Work:
+        """Recall the pass that this step of training has made with `x`, or make one."""
+        known = self.memory.recall(self, x)
+        if known is None:
+            known = self.run(x)
+            self.memory.keep(self, x, known)
+        return known
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Encode and decode anew, and remember it."""
+        work = self.run(x)
+        self.memory.keep(self, x, work)
+        return work.drawn
 
 
 def _slotted(model: nn.Module) -> Slotted:
@@ -134,3 +215,73 @@ def compositional_contrast(weight: float = 1.0) -> Penalty:
         return weight * shared_outputs(sensitivity(model.decode, model.encode(batch.x))).mean()
 
     return penalty
+
+
+def _work(model: nn.Module, batch: Batch, wanted: str) -> Work:
+    if not isinstance(model, Transparent):
+        raise Refused(
+            f"This penalty reads the {wanted} of an autoencoder that shows its work (a module of "
+            f"type Transparent), but {type(model).__name__} has none; use transformer_autoencoder."
+        )
+    return model.work(batch.x)
+
+
+def latent_capacity(weight: float = 1.0) -> Penalty:
+    """Penalize what a code may hold: the divergence of its posterior from N(0, 1).
+
+    The divergence is added over all numbers of all slots and averaged over the batch, so a number
+    that says nothing costs nothing (Brady et al. 2024).
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        work = _work(model, batch, "posterior")
+        if work.spread is None:
+            raise Refused(
+                f"This penalty reads the posterior of the code, but this {type(model).__name__} "
+                "has a code without spread; build it with variational=True."
+            )
+        return weight * divergence(work.mean, work.spread).sum() / len(work.mean)
+
+    return penalty
+
+
+def divergence(mean: Tensor, spread: Tensor) -> Tensor:
+    """Divergence of N(mean, spread²) from N(0, 1), number by number.
+
+    >>> divergence(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
+    tensor([0., 2.])
+    """
+    return (mean.square() + spread.square() - 1) / 2 - spread.log()
+
+
+def attention_interaction(weight: float = 1.0, *, normalized: bool = True) -> Penalty:
+    """Penalize pixels that look at more than one slot: the mean of `shared_attention`.
+
+    Normalized, it is divided by its largest value, reached where all slots are looked at alike, so
+    that a weight means the same for any number of heads (Brady et al. 2024, who do not).
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        attention = _work(model, batch, "attention").attention
+        if not attention:
+            raise Refused(
+                f"This penalty reads where pixels look, but this {type(model).__name__} draws "
+                'without attention; build it with decoder="transformer".'
+            )
+        heads, slots = attention[0].shape[1:3]
+        most = heads**2 * (1 - 1 / slots) / 2 if normalized and slots > 1 else 1.0
+        return weight / most * shared_attention(attention).mean()
+
+    return penalty
+
+
+def shared_attention(attention: Sequence[Tensor]) -> Tensor:
+    """Add up Āⱼ Āₖ over pairs of slots j < k at each pixel: (n, pixels).
+
+    `attention` holds (n, heads, slots, pixels) for each layer; Ā is its sum over heads and mean
+    over layers, so a sum of 0 asks all heads and layers to agree on one slot. As Ā adds up to the
+    number of heads H, the pairs give ½ (H² − Σₖ Āₖ²).
+    """
+    heads = attention[0].shape[1]
+    total = sum(attention[1:], attention[0]).sum(dim=1) / len(attention)
+    return (heads**2 - total.square().sum(dim=1)) / 2

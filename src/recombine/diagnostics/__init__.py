@@ -3,7 +3,12 @@
 from recombine.diagnostics import additivity as additivity
 from recombine.diagnostics import conjunctions as conjunctions
 from recombine.diagnostics import crossfade as crossfade
+from recombine.diagnostics import derivatives as derivatives
 from recombine.diagnostics import factorization as factorization
+from recombine.diagnostics import identifiability as identifiability
+from recombine.diagnostics import independence as independence
+from recombine.diagnostics import interaction as interaction
+from recombine.diagnostics import jacobians as jacobians
 from recombine.diagnostics import kernels as kernels
 from recombine.diagnostics import modularity as modularity
 from recombine.diagnostics import position as position

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 from recombine.error import Refused, nearest
@@ -145,3 +146,57 @@ def module_then_bulk(
     Deeper modules can take over what is not linear in the task (Qian et al. 2025).
     """
     return pre_modular(data, width=width, depth=depth, mixer=bulk, activation=activation, seed=seed)
+
+
+class Separate(nn.Module):
+    """Takes each number to an output of its own by a network that no other network meets."""
+
+    def __init__(self, networks: nn.Sequential) -> None:
+        super().__init__()
+        self.networks = networks
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run the networks side by side."""
+        out: Tensor = self.networks(x.T[..., None])
+        return out[..., 0].T
+
+    def whole(self) -> nn.Sequential:
+        """Write the networks as one chain of linear layers whose weights are blocks."""
+        layers: list[nn.Module] = []
+        for layer in self.networks:
+            if not isinstance(layer, Affine):
+                layers.append(layer)
+                continue
+            blocks = torch.block_diag(*layer.weight.detach()).T.contiguous()
+            linear = nn.Linear(blocks.shape[1], blocks.shape[0])
+            with torch.no_grad():
+                linear.weight.copy_(blocks)
+                linear.bias.copy_(layer.bias.flatten())
+            layers.append(linear)
+        return nn.Sequential(*layers)
+
+
+@model
+def separate(
+    data: Data,
+    *,
+    widths: Sequence[int] = (8, 8, 8),
+    activation: str = "leaky",
+    seed: int = 0,
+) -> nn.Module:
+    """Take each number to an output of its own by a small network: modules by design.
+
+    Four of the default widths side by side have as many units as `fully_connected`
+    (Qian et al. 2025).
+    """
+    inputs, outputs = _check(data, widths)
+    if inputs != outputs:
+        raise Refused(
+            f"Separate networks give one output for each input, but there are {inputs} inputs and "
+            f"{outputs} outputs; use fully_connected."
+        )
+    layers: list[nn.Module] = []
+    with seeded(seed):
+        for a, b in pairwise([1, *widths, 1]):
+            layers += [Affine(inputs, a, b), unit(activation)]
+    return Separate(nn.Sequential(*layers[:-1]))

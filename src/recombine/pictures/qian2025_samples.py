@@ -1,4 +1,4 @@
-"""Pictures of Qian et al. 2025: samples that modules need, and the penalty in the bump world."""
+"""Pictures of Qian et al. 2025: samples that modules need, and the penalty in other worlds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -71,24 +71,30 @@ def samples_by_functions(records: Sequence[Record], arrays_of: Arrays) -> Figure
         return figure
 
 
-@picture("qian2025.elsewhere")
-def bumps_by_strength(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Error of an MLP decoder divided by a blank image's, in the hidden square and on cells outside
-    it that were left out, and the eigengap at 2, by strength of a penalty: a dot a seed.
+PENALTIES = {"weight_activity": "weights × activity", "weights": "squared weights"}
+
+
+def by_strength(records: Sequence[Record], world: str, hidden: str, left: str) -> Figure | None:
+    """Draw the errors of one world, over a blank image's, and eigengaps by strength of a penalty.
+
+    Records from before there were two worlds are of bumps.
     """
-    mine = [r for r in records if "risk_left" in r.scores]
+    mine = [
+        r
+        for r in records
+        if "risk_left" in r.scores and r.config.get("world", "bumps") == world
+    ]  # fmt: skip
     if not mine:
         return None
-    titles = {"weight_activity": "weights × activity", "weights": "squared weights"}
     with styled():
         figure = canvas(700, 330)
-        for i, (penalty, title) in enumerate(titles.items()):
+        for i, (penalty, title) in enumerate(PENALTIES.items()):
             axes = place(figure, 60 + 340 * i, 60, 280, 190)
             chosen = [r for r in mine if r.config["penalty"] == penalty or not r.config["strength"]]
             strengths = sorted({r.config["strength"] for r in chosen})
             for name, label, color in (
-                ("risk_ood", "error in the square", HELD),
-                ("risk_left", "error on cells left out", SEEN),
+                ("risk_ood", hidden, HELD),
+                ("risk_left", left, SEEN),
                 ("gap_1", "eigengap at 2, first layer", MUTED),
             ):
                 held = [r for r in chosen if name in r.scores]
@@ -106,4 +112,78 @@ def bumps_by_strength(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
                     frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(-0.1, 1.12),
                     ncols=3,
                 )  # fmt: skip
+        return figure
+
+
+@picture("qian2025.elsewhere")
+def bumps_by_strength(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Error of an MLP decoder divided by a blank image's, in the hidden square and on cells outside
+    it that were left out, and the eigengap at 2, by strength of a penalty: a dot a seed.
+    """
+    return by_strength(records, "bumps", "error in the square", "error on cells left out")
+
+
+@picture("qian2025.elsewhere")
+def sprites_by_strength(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Error of an MLP decoder divided by a blank image's, on new pairs of sprites and on pairs like
+    those shown, and the eigengap at 2, by strength of a penalty: a dot a seed.
+    """
+    return by_strength(records, "sprites", "error on new pairs", "error on pairs left out")
+
+
+def chosen(records: Sequence[Record], world: str, penalty: str) -> list[float]:
+    """Give the OOD errors of a world, a number a seed, at the strength that is best on images left
+    out; without a penalty if it is called "none".
+    """
+    held: dict[int, list[Record]] = {}
+    for r in records:
+        kind = r.config["penalty"] if r.config["strength"] else "none"
+        if (r.config.get("world", "bumps"), kind) == (world, penalty) and "risk_left" in r.scores:
+            held.setdefault(r.seed, []).append(r)
+    best = [min(rs, key=lambda r: r.scores["risk_left"]) for _, rs in sorted(held.items())]
+    return [r.scores["risk_ood"] for r in best if "risk_ood" in r.scores]
+
+
+@picture("qian2025.elsewhere")
+def two_worlds(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Error on what was never shown, divided by a blank image's, with the strength of each penalty
+    chosen by images left out: a bar at the mean, a dot a seed.
+    """
+    kinds = {"none": "no penalty", **PENALTIES}
+    worlds = {"bumps": "bumps, hidden square", "sprites": "sprites, new pairs"}
+    table = {w: {k: chosen(records, w, k) for k in kinds} for w in worlds}
+    table = {w: rows for w, rows in table.items() if any(rows.values())}
+    if not table:
+        return None
+    step, head = 26, 26
+    block = head + step * len(kinds) + 12
+    most = max(v for rows in table.values() for values in rows.values() for v in values)
+    with styled():
+        figure = canvas(560, block * len(table) + 44)
+        for i, (name, rows) in enumerate(table.items()):
+            last = i == len(table) - 1
+            axes = place(figure, 138, block * i + head, 380, step * len(kinds))
+            for j, values in enumerate(rows.values()):
+                if not values:
+                    continue
+                mean = float(np.mean(values))
+                axes.barh(j, mean, height=0.62, color=LINES[j], alpha=0.35)
+                axes.plot(
+                    values, np.full(len(values), j), "o", color=LINES[j], markersize=5, alpha=0.7,
+                    markeredgewidth=0,
+                )  # fmt: skip
+                axes.text(
+                    1.02, j, f"{mean:.2f}", va="center", color=MUTED, fontsize=11,
+                    transform=axes.get_yaxis_transform(),
+                )  # fmt: skip
+            axes.axvline(1.0, color=MUTED, linewidth=1, dashes=(3, 3))
+            axes.set(xlim=(0, 1.05 * max(most, 1.0)), ylim=(len(kinds) - 0.5, -0.5))
+            axes.yaxis.set_major_locator(FixedLocator(range(len(kinds))))
+            axes.set_yticklabels(kinds.values())
+            axes.tick_params(axis="y", length=0)
+            axes.set_title(worlds[name], loc="left", fontsize=12)
+            if last:
+                axes.set_xlabel("OOD error / error of a blank image")
+            else:
+                axes.tick_params(labelbottom=False)
         return figure

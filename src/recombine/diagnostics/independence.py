@@ -1,0 +1,266 @@
+"""Conditions of Brady et al. (2024) on a map, as rank tests: independent blocks that do not split.
+
+Sufficient independence: what blocks do by derivatives of order n + 1 is in direct sum, and with the
+lower derivatives. Inseparability: no change of a block's coordinates makes two blocks of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.linalg import qr
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from recombine.diagnostics.derivatives import Blocks, Map, outputs, partition, tensor
+from recombine.error import Refused
+
+RANK = 1e-9  # singular values below this share of a group's largest are zero
+SPLIT = 1e-6  # what is smaller than this share counts as no interaction within a block
+DRAWS = 16  # random elements of the centroid that are tried
+
+
+@dataclass(frozen=True)
+class Independence:
+    """Whether groups of derivatives are in direct sum at every point: the worst point's numbers."""
+
+    n: int
+    ranks: dict[str, int]
+    """Rank of each group of derivatives."""
+    together: int
+    """Rank of all of them side by side."""
+    margin: float
+    """Smallest singular value of the groups' orthonormal bases side by side: 1 if at right angles,
+    0 if some direction belongs to two groups."""
+    wanted: int
+    """What the ranks must add up to; for n = 0 the number of latents, else the sum of ranks."""
+    points: int
+
+    @property
+    def independent(self) -> bool:
+        """Whether nothing is lost side by side."""
+        return self.together == self.wanted
+
+    def __str__(self) -> str:
+        groups = " + ".join(f"{rank} ({name})" for name, rank in self.ranks.items())
+        verdict = "sufficiently independent" if self.independent else "not sufficiently independent"
+        return (
+            f"For n = {self.n}, blocks are {verdict} at {self.points} points: rank "
+            f"{self.together} of {self.wanted} = {groups}; "
+            f"smallest singular value {self.margin:.2g}."
+        )
+
+
+def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> Independence:
+    """Test whether derivatives determine which block they come from, at every point.
+
+    n = 0: the Jacobian has full rank. n = 1: spans of the second derivatives within each block, and
+    the span of all first ones, are in direct sum. n = 2: those of third derivatives within
+    blocks, and of all first and second ones, across blocks too.
+    """
+    parts = _asked(f, z, blocks, n)
+    dim = z.shape[1]
+    lower = [tensor(f, z, m, **how) for m in range(1, max(n, 1) + 1)]
+    top = tensor(f, z, n + 1, **how) if n else lower[0]
+    worst: Independence | None = None
+    for point in range(len(z)):
+        groups = {name: _columns(top[point], block) for name, block in parts.items()}
+        if n:
+            every = [_columns(t[point], list(range(dim))) for t in lower]
+            groups["first and second" if n == 2 else "first"] = torch.cat(every, dim=1)
+        bases = {name: _basis(columns) for name, columns in groups.items()}
+        ranks = {name: b.shape[1] for name, b in bases.items()}
+        side = torch.cat(list(bases.values()), dim=1)
+        values = torch.linalg.svdvals(side) if side.shape[1] else side.new_zeros(1)
+        fits = side.shape[1] <= side.shape[0]
+        together = int((values > SPLIT).sum())
+        wanted = sum(ranks.values()) if n else dim
+        found = Independence(
+            n, ranks, together, wanted=wanted, points=len(z),
+            margin=float(values.min()) if fits and side.shape[1] == wanted else 0.0,
+        )  # fmt: skip
+        if worst is None or (together - wanted, found.margin) < (
+            worst.together - worst.wanted, worst.margin,
+        ):  # fmt: skip
+            worst = found
+    assert worst is not None
+    return worst
+
+
+def _asked(f: Map, z: Tensor, blocks: Blocks, n: int) -> dict[str, list[int]]:
+    if n not in (0, 1, 2):
+        raise Refused(f"Order {n} was asked for; the conditions are known for 0, 1 and 2.")
+    outputs(f, z)
+    return partition(blocks, z.shape[1])
+
+
+def _columns(derivative: Tensor, block: list[int]) -> Tensor:
+    """List the distinct derivatives within a block as columns (outputs, …)."""
+    where = torch.tensor(list(combinations_with_replacement(block, derivative.ndim - 1))).T
+    found: Tensor = derivative[:, *where]
+    return found
+
+
+def _basis(columns: Tensor) -> Tensor:
+    """Give an orthonormal basis of what the columns span."""
+    left, values, _ = torch.linalg.svd(columns.double(), full_matrices=False)
+    kept: Tensor = left[:, values > RANK * values.max().clamp(min=1e-300)]
+    return kept
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Into how many parts a block falls in the best coordinates, at the point where it splits most.
+
+    `directions` are those coordinates (rows), in the order of the parts; `sizes` how many each has.
+    """
+
+    block: str
+    n: int
+    parts: int
+    sizes: tuple[int, ...]
+    margin: float
+    """How far from a split, from 0: what the nearest change of coordinates leaves across parts."""
+    directions: np.ndarray
+    point: int
+
+    @property
+    def inseparable(self) -> bool:
+        """Whether no change of coordinates splits the block."""
+        return self.parts == 1
+
+    def __str__(self) -> str:
+        if self.inseparable:
+            return f"Block {self.block} does not split (n = {self.n}, margin {self.margin:.2g})."
+        sizes = " + ".join(map(str, self.sizes))
+        return (
+            f"Block {self.block} splits into {sizes} latents at point {self.point} (n = {self.n})."
+        )
+
+
+def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[str, Parts]:
+    """Test for each block whether it is one thing: whether it splits at no point.
+
+    n = 0: outputs cannot be put into two groups whose Jacobians by the block have ranks that add
+    up. n ≥ 1: no invertible linear change of the block's coordinates makes its derivatives of order
+    n + 1 block-diagonal; a direction without any such derivative counts as a part.
+    """
+    parts = _asked(f, z, blocks, n)
+    top = tensor(f, z, n + 1, **how).double()
+    found: dict[str, Parts] = {}
+    for name, block in parts.items():
+        for point in range(len(z)):
+            own = top[point]
+            for axis in range(1, n + 2):
+                own = own.index_select(axis, torch.tensor(block))
+            sizes, margin, ways = row_parts(own) if n == 0 else form_parts(own)
+            new = Parts(name, n, len(sizes), tuple(sizes), margin, ways.numpy(), point)
+            old = found.get(name)
+            if old is None or (-new.parts, new.margin) < (-old.parts, old.margin):
+                found[name] = new
+    return found
+
+
+def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
+    """Split rows (outputs, dim) into groups whose ranks add up: their ranks, margin, directions.
+
+    Rows are written in a basis of rows; two belong together if they share a row of the basis. The
+    finest split into groups of adding ranks is that of the connected pieces, whatever the basis.
+    Directions that no row sees are parts of size 1.
+    """
+    rows = jacobian.numpy()
+    rows = rows[np.abs(rows).max(axis=1) > RANK * max(np.abs(rows).max(), 1e-300)]
+    dim = jacobian.shape[1]
+    if not len(rows):
+        return [1] * dim, 0.0, torch.eye(dim, dtype=torch.float64)
+    _, triangle, order = qr(rows.T, mode="economic", pivoting=True)
+    size = np.abs(np.diag(triangle))
+    rank = int((size > SPLIT * size[0]).sum())
+    basis = rows[order[:rank]]  # (rank, dim)
+    weights = np.abs(np.linalg.lstsq(basis.T, rows.T, rcond=None)[0].T)  # (rows, rank)
+    weights /= weights.max(axis=1, keepdims=True)
+    graph = csr_array(weights.T @ weights > SPLIT)  # rows of the basis that meet in some row
+    count, label = connected_components(graph, directed=False)
+    sizes = [int((label == c).sum()) for c in range(count)] + [1] * (dim - rank)
+    ways = np.concatenate([basis[label == c] for c in range(count)])
+    rest = np.linalg.svd(basis)[2][rank:]
+    meets = (weights.T @ weights) / np.outer(*[np.sqrt((weights**2).sum(axis=0))] * 2)
+    margin = _weakest(meets) if len(sizes) == 1 else 0.0
+    return sizes, margin, torch.from_numpy(np.concatenate([ways, rest]))
+
+
+def _weakest(meets: np.ndarray) -> float:
+    """Find the largest link without which a graph would fall apart."""
+    links = np.unique(meets[~np.eye(len(meets), dtype=bool)])
+    held = [w for w in links if connected_components(csr_array(meets >= w), directed=False)[0] == 1]
+    return float(min(max(held, default=1.0), 1.0))
+
+
+def form_parts(derivative: Tensor, seed: int = 0) -> tuple[list[int], float, Tensor]:
+    """Split a block's derivatives (outputs, dim, dim, …) by a change of coordinates, if one exists.
+
+    Fix all but two indices: every such slice S is a symmetric form. If the block is V₁ ⊕ V₂ with
+    all S(v₁, v₂) = 0, the projection X onto V₁ has S X = Xᵀ S for all S; so if only multiples of
+    the identity do (the second smallest singular value of X ↦ S X - Xᵀ S, the margin, is not 0),
+    nothing splits. Otherwise the eigenspaces of some such X, tried at random, are the parts,
+    because every polynomial of X is such a matrix too.
+    """
+    dim = derivative.shape[1]
+    eye = torch.eye(dim, dtype=torch.float64)
+    slices = derivative.double().movedim(-1, 0).movedim(-1, 0).reshape(dim * dim, -1).T
+    if dim == 1:
+        return [1], 1.0, eye
+    if not slices.any():
+        return [1] * dim, 0.0, eye
+    if len(slices) > dim * dim:
+        slices = torch.linalg.qr(slices, mode="r").R
+    forms = slices.reshape(-1, dim, dim)
+    # S X - Xᵀ S as a linear map of X, for all S at once
+    moved = torch.einsum("sij,lk->siljk", forms, eye).reshape(len(forms), dim, dim, dim * dim)
+    system = moved - moved.transpose(1, 2)
+    _, values, right = torch.linalg.svd(system.reshape(-1, dim * dim), full_matrices=False)
+    empty = values <= SPLIT * values.max()
+    margin = float(values[-2] / values.max()) if values.max() > 0 else 0.0
+    if int(empty.sum()) <= 1:
+        return [dim], margin, eye
+    centroid = right[empty].reshape(-1, dim, dim)
+    source = torch.Generator().manual_seed(seed)
+    best = ([dim], eye)
+    for _ in range(DRAWS):
+        weights = torch.randn(len(centroid), generator=source, dtype=torch.float64)
+        sizes, ways = _eigenspaces(torch.einsum("c,cij->ij", weights, centroid))
+        if len(sizes) > len(best[0]) and _clean(forms, sizes, ways):
+            best = (sizes, ways)
+    return best[0], margin if len(best[0]) == 1 else 0.0, best[1]
+
+
+def _eigenspaces(x: Tensor) -> tuple[list[int], Tensor]:
+    """Group eigenvalues that are equal or conjugate; give real bases of their spaces as rows."""
+    values, vectors = torch.linalg.eig(x)
+    scale = float(values.abs().max()) + 1e-300
+    left, sizes, ways = list(range(len(values))), [], []
+    while left:
+        here = values[left[0]]
+        near = [
+            i for i in left
+            if min(abs(values[i] - here), abs(values[i] - here.conj())) < 1e-4 * scale
+        ]  # fmt: skip
+        space = torch.cat([vectors[:, near].real, vectors[:, near].imag], dim=1)
+        ways.append(torch.linalg.svd(space)[0][:, : len(near)].T)
+        sizes.append(len(near))
+        left = [i for i in left if i not in near]
+    return sizes, torch.cat(ways)
+
+
+def _clean(forms: Tensor, sizes: list[int], ways: Tensor) -> bool:
+    """Check that no form connects two parts in the coordinates that were found."""
+    label = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    turned = ways @ forms @ ways.T
+    across = turned[:, label[:, None] != label]
+    regular = bool(torch.linalg.svdvals(ways).min() > SPLIT)
+    return regular and float(across.abs().max()) <= 1e-4 * float(turned.abs().max())

@@ -1,0 +1,179 @@
+"""Which slot each pixel depends on, by derivatives of the decoder: J-ARI and JIS."""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.func import jvp, vmap
+
+from recombine.diagnostics.slots import ari
+from recombine.error import Refused
+from recombine.slot import Slotted
+
+Decode = Callable[[Tensor], Tensor]
+
+
+def slot_slopes(
+    decode: Decode, z: Float[Tensor, "n k d"], *, chunk: int = 4, ways: int = 10
+) -> Float[Tensor, "n k *places"]:
+    """Add up the sizes |∂x/∂zᵢ| of all slopes of a pixel, over channels and numbers of a slot.
+
+    Exact, in forward mode: one derivative for each number of the code, `ways` of them at once, for
+    `chunk` points at once. What is decoded has shape (n, channels, *places).
+    """
+    k, dim = z.shape[1:]
+    eye = torch.eye(k * dim, dtype=z.dtype, device=z.device).view(-1, k, dim)
+    found = []
+    for part in z.detach().split(chunk):
+        sizes = [_slopes(decode, part, some).abs().sum(dim=2) for some in eye.split(ways)]
+        found.append(torch.cat(sizes).unflatten(0, (k, dim)).sum(dim=1).transpose(0, 1))
+    return torch.cat(found)
+
+
+def probed_slopes(
+    decode: Decode,
+    z: Float[Tensor, "n k d"],
+    *,
+    probes: int = 4,
+    chunk: int = 4,
+    seed: int = 0,
+) -> Float[Tensor, "n k *places"]:
+    """Estimate the root of the sum of squares of these slopes, for large decoders.
+
+    Each probe takes one derivative a slot, along random signs, whatever the size of the code; the
+    mean square over probes is unbiased.
+    """
+    k = z.shape[1]
+    source = torch.Generator().manual_seed(seed)
+    own = torch.eye(k, dtype=z.dtype, device=z.device)[:, :, None]  # one slot at a time
+    found = []
+    for part in z.detach().split(chunk):
+        squares = []
+        for _ in range(probes):
+            signs = torch.randint(2, part.shape, generator=source).to(z) * 2 - 1
+            slopes = _slopes(decode, part, own[:, None] * signs)
+            squares.append(slopes.square().sum(dim=2))
+        found.append(torch.stack(squares).mean(dim=0).sqrt().transpose(0, 1))
+    return torch.cat(found)
+
+
+def _slopes(decode: Decode, z: Tensor, ways: Tensor) -> Tensor:
+    """Derivatives along ways, of one point's shape or all points': (ways, n, channels, …)."""
+
+    def along(way: Tensor) -> Tensor:
+        slope: Tensor = jvp(decode, (z,), (way.expand_as(z),))[1]
+        return slope
+
+    with torch.no_grad(), warnings.catch_warnings():
+        # torch's own forward mode loads what it calls deprecated
+        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
+        return vmap(along)(ways)
+
+
+def shares(slopes: Float[Tensor, "n k *places"]) -> Float[Tensor, "n k *places"]:
+    """Divide by the sum over slots; where nothing matters, all slots count alike.
+
+    >>> shares(torch.tensor([[[3.0, 0.0], [1.0, 0.0]]]))
+    tensor([[[0.7500, 0.5000],
+             [0.2500, 0.5000]]])
+    """
+    total = slopes.sum(dim=1, keepdim=True)
+    return torch.where(total > 0, slopes / total.where(total > 0, 1), 1 / slopes.shape[1])
+
+
+def slot_maps(
+    decode: Decode, z: Float[Tensor, "n k d"], *, probes: int = 0, chunk: int = 4
+) -> Float[Tensor, "n k rows cols"]:
+    """Give each slot's share of the slopes of each pixel; with `probes`, an estimate of it."""
+    if probes:
+        return shares(probed_slopes(decode, z, probes=probes, chunk=chunk))
+    return shares(slot_slopes(decode, z, chunk=chunk))
+
+
+def j_ari(
+    maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]
+) -> Float[Tensor, " n"]:
+    """Adjusted Rand index between objects and the slots that pixels depend on most, by image.
+
+    Label 0 is background and is left out (Brady et al. 2024).
+    """
+    _check(maps, labels)
+    return ari(maps.argmax(dim=1), labels, foreground=True)
+
+
+def jis(maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]) -> float:
+    """Jacobian interaction score: 1 if each pixel of an object depends on one slot, 0 if on all.
+
+    It is the mean of the largest share over all pixels of objects, scaled. A decoder that draws
+    everything by one slot has a score of 1 too, so read it beside `j_ari` and the slots' shares, as
+    `jacobian_scores` gives them (Brady et al. 2024).
+    """
+    _check(maps, labels)
+    k = maps.shape[1]
+    largest = maps.max(dim=1).values[labels > 0].double().mean().item()
+    return (largest - 1 / k) / (1 - 1 / k)
+
+
+def slot_shares(
+    maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]
+) -> Float[Tensor, " k"]:
+    """Average each slot's share over all pixels of objects; one slot near 1 tells of collapse."""
+    _check(maps, labels)
+    return maps.movedim(1, -1)[labels > 0].mean(dim=0)
+
+
+def jacobian_scores(
+    model: Slotted,
+    x: Float[Tensor, "n channels rows cols"],
+    labels: Int[Tensor, "n *pixels"],
+    *,
+    probes: int = 0,
+    chunk: int = 4,
+) -> dict[str, float]:
+    """Score an autoencoder on images with known objects, in evaluation mode.
+
+    Gives the means of `j_ari` and `jis`, the error of reconstruction (mean square), and the share
+    of the slot that objects depend on most, over all images: near 1 it tells of collapse, where
+    `jis` means nothing.
+    """
+    model.eval()
+    with torch.no_grad():
+        z = torch.cat([model.encode(part) for part in x.split(chunk)])
+        error = torch.cat([model.decode(part) for part in z.split(chunk)]) - x
+    maps = slot_maps(model.decode, z, probes=probes, chunk=chunk)
+    return {
+        "j_ari": float(j_ari(maps, labels).mean()),
+        "jis": jis(maps, labels),
+        "reconstruction": float(error.square().mean()),
+        "largest_share": float(slot_shares(maps, labels).max()),
+    }
+
+
+def _check(maps: Tensor, labels: Tensor) -> None:
+    """Refuse labels that are not those of the maps."""
+    n, k = maps.shape[:2]
+    if labels.shape != (n, *maps.shape[2:]):
+        raise Refused(
+            f"Maps of shape {tuple(maps.shape)} and labels of shape {tuple(labels.shape)} were "
+            "given; give one label a pixel, (n, rows, columns)."
+        )
+    if k < 2:
+        raise Refused("Maps of a single slot were given, which have nothing to tell; give 2 slots.")
+    flat = labels.flatten(1)
+    empty = int((flat <= 0).all(dim=1).sum())
+    if empty:
+        raise Refused(
+            f"{empty} of {n} images have no pixel with a label above 0, so no object to score; "
+            "give the masks of the objects, or leave these images out."
+        )
+    if bool((flat < 0).any()):
+        raise Refused("Labels below 0 were given; count objects from 1, and 0 is background.")
+    held = torch.zeros(n, int(flat.max()) + 1, dtype=torch.bool, device=flat.device)
+    objects = int(held.scatter_(1, flat.long(), True)[:, 1:].sum(dim=1).max())
+    if objects > k:
+        raise Refused(
+            f"An image has {objects} objects, but there are {k} slots; build the model with "
+            f"slots={objects} or more."
+        )

@@ -1,0 +1,137 @@
+"""Generators whose interaction order is known: three blocks of four latents that draw one image."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from recombine.registry import task
+from recombine.space import Factor, Space
+from recombine.task import Task
+
+BLOCKS, SIZE = 3, 4  # blocks of latents, latents a block
+HIDDEN = 64  # more than the 34 derivatives up to order 3 of a block
+
+Map = Callable[[Tensor], Tensor]
+Kind = Literal[
+    "disjoint",
+    "additive",
+    "bilinear",
+    "cubic",
+    "multiplicative",
+    "occluding",
+    "softmax",
+    "entangled",
+    "rotated",
+]
+
+# At most this order between blocks; None if no order is enough.
+ORDERS: dict[Kind, int | None] = {
+    "disjoint": 0,
+    "additive": 1,
+    "bilinear": 2,
+    "cubic": 3,
+    "multiplicative": None,
+    "occluding": None,
+    "softmax": None,
+    "entangled": None,
+    "rotated": None,
+}
+
+
+def space() -> Space:
+    """Three blocks of four latents from -1 to 1."""
+    return Space(tuple(Factor(name, dim=SIZE, low=-1.0) for name in "abc"))
+
+
+def network(rng: np.random.Generator, inputs: int, outputs: int, act: Map = torch.tanh) -> Map:
+    """Draw a random network with one hidden layer, in float64."""
+    inner = torch.as_tensor(rng.normal(size=(inputs, HIDDEN)))
+    shift = torch.as_tensor(rng.normal(size=HIDDEN))
+    outer = torch.as_tensor(rng.normal(size=(HIDDEN, outputs))) / HIDDEN**0.5
+    return lambda z: act(z @ inner.to(z) + shift.to(z)) @ outer.to(z)
+
+
+def generator(kind: Kind, side: int = 16, seed: int = 0) -> Map:
+    """Draw a generator (n, 12) -> (n, 3, side, side) of a kind."""
+    rng = np.random.default_rng(seed)
+    pixels, dim = 3 * side**2, BLOCKS * SIZE
+
+    def image(flat: Map) -> Map:
+        return lambda z: flat(z).unflatten(-1, (3, side, side))
+
+    if kind in ("occluding", "softmax"):
+        return sprites(kind == "softmax", side)
+    if kind == "entangled":
+        return image(network(rng, dim, pixels))
+    if kind == "disjoint":  # every block has rows of the image of its own
+        edges = [3 * side * (k * side // BLOCKS) for k in range(BLOCKS + 1)]
+        parts = [network(rng, SIZE, b - a) for a, b in pairwise(edges)]
+        return lambda z: torch.cat(
+            [rows.unflatten(-1, (3, -1, side)) for rows in _each(parts, z)], dim=-2
+        )
+    nets = [network(rng, SIZE, pixels) for _ in range(BLOCKS)]
+    if kind == "multiplicative":
+        return image(lambda z: torch.stack([1 + g.tanh() / 2 for g in _each(nets, z)]).prod(dim=0))
+
+    def total(z: Tensor) -> Tensor:
+        return torch.stack(_each(nets, z)).sum(dim=0)
+
+    if kind == "rotated":
+        turn = torch.as_tensor(np.linalg.qr(rng.normal(size=(dim, dim)))[0])
+        return image(lambda z: total(z @ turn.to(z)))
+    if kind == "bilinear":
+        products = torch.as_tensor(rng.normal(size=(BLOCKS, SIZE, SIZE, pixels))) / 10
+
+        def met(z: Tensor) -> Tensor:
+            z = z.unflatten(-1, (BLOCKS, SIZE))
+            return torch.einsum("...ki,...kj,kijp->...p", z, z.roll(1, dims=-2), products.to(z))
+
+        return image(lambda z: total(z) + met(z))
+    if kind == "cubic":
+        triples = torch.as_tensor(rng.normal(size=(SIZE, SIZE, SIZE, pixels))) / 10
+
+        def all_met(z: Tensor) -> Tensor:
+            a, b, c = z.split(SIZE, dim=-1)
+            return torch.einsum("...i,...j,...k,ijkp->...p", a, b, c, triples.to(z))
+
+        return image(lambda z: total(z) + all_met(z))
+    return image(total)
+
+
+def _each(parts: list[Map], z: Tensor) -> list[Tensor]:
+    return [part(block) for part, block in zip(parts, z.split(SIZE, dim=-1), strict=True)]
+
+
+def sprites(masked: bool, side: int = 16) -> Map:
+    """Draw one soft disk a block (place, place, size, hue), the first in front, or by masks.
+
+    Masks are a softmax over blocks, as in a broadcast decoder.
+    """
+    line = torch.linspace(-1, 1, side, dtype=torch.float64)
+    phase = torch.arange(3, dtype=torch.float64) * 2 * torch.pi / 3
+
+    def draw(z: Tensor) -> Tensor:
+        x, y, size, hue = z.unflatten(-1, (BLOCKS, SIZE))[..., None, None].unbind(dim=-3)
+        at = line.to(z)
+        away = ((at - 0.7 * x) ** 2 + (at[:, None] - 0.7 * y) ** 2) / (0.45 + 0.15 * size) ** 2
+        color = 0.5 + 0.5 * torch.cos(torch.pi * hue[..., None, :, :] + phase.to(z)[:, None, None])
+        if masked:
+            mask = torch.softmax(4 * (1 - away), dim=-3)
+        else:
+            solid = torch.sigmoid(4 * (1 - away))
+            clear = torch.cumprod(1 - solid, dim=-3) / (1 - solid)
+            mask = solid * clear
+        return (mask[..., None, :, :] * color).sum(dim=-4)
+
+    return draw
+
+
+@task
+def interacting(kind: Kind = "bilinear", side: int = 8, seed: int = 0) -> Task:
+    """Draw an image from three blocks of latents whose interaction has a known order."""
+    draw = generator(kind, side, seed)
+    return Task(space(), inputs=lambda z: z, targets=lambda z: draw(z[None])[0])
