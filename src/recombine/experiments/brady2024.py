@@ -19,11 +19,11 @@ from recombine.diagnostics.jacobians import j_ari, jis, slot_maps, slot_shares
 from recombine.diagnostics.variance import variance_weighted_r2
 from recombine.error import Refused
 from recombine.experiment import Record, Result
+from recombine.experiments.wiedemer2023_slots import decode, encode, pictures
 from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
 from recombine.penalty import Penalty
 from recombine.registry import claim, experiment
 from recombine.slot import Slotted, attention_interaction, latent_capacity
-from recombine.space import Points
 from recombine.support import Support, box
 from recombine.task import Data, Task
 from recombine.tasks.scenes import scene_labels, scenes
@@ -31,7 +31,6 @@ from recombine.train import Schedule, cosine, fit, seeded, warm_up
 
 Run = Mapping[str, Any]
 
-CHUNK = 256
 KEPT = 6  # scenes of each kind that are kept for pictures
 
 
@@ -120,12 +119,6 @@ def rare(cfg: Ablation) -> Support:
     return found
 
 
-def drawn(task: Task, z: Points) -> Data:
-    """Draw scenes once, for inputs and targets."""
-    once = Task(task.space, task.inputs, lambda z: z).data(z)
-    return Data(z, once.x, once.x)
-
-
 def world(cfg: Ablation, rng: Generator) -> World:
     """Draw the scenes, or read them from an album."""
     if cfg.slots <= cfg.objects:
@@ -136,11 +129,11 @@ def world(cfg: Ablation, rng: Generator) -> World:
     if cfg.album:
         return from_album(cfg)
     task, held_out = scenes(**look(cfg)), rare(cfg)
-    train = drawn(task, (~held_out).draw(task.space, cfg.shown, rng=rng))
+    train = pictures(task, (~held_out).draw(task.space, cfg.shown, rng=rng))
     tested = {}
     for name, support in (("id", ~held_out), ("ood", held_out)):
         z = support.draw(task.space, cfg.asked, rng=rng)
-        tested[name] = (drawn(task, z), scene_labels(z, **look(cfg)))
+        tested[name] = (pictures(task, z), scene_labels(z, **look(cfg)))
     return World(task, held_out, train, tested)
 
 
@@ -192,18 +185,6 @@ def penalties(cfg: Ablation) -> list[Penalty | tuple[Penalty, Schedule]]:
     return found
 
 
-def encode(model: Slotted, x: Tensor) -> Tensor:
-    """Read the slots of many images."""
-    with torch.no_grad():
-        return torch.cat([model.encode(part) for part in x.split(CHUNK)])
-
-
-def decode(model: Slotted, z: Tensor) -> Tensor:
-    """Draw the images of many sets of slots."""
-    with torch.no_grad():
-        return torch.cat([model.decode(part) for part in z.split(CHUNK)])
-
-
 def owners(maps: Tensor, labels: Tensor, objects: int) -> Tensor:
     """Find the slot of each object: the one on which its pixels depend most; (n, objects)."""
     own = torch.stack([(labels == k + 1).float().flatten(1) for k in range(objects)], dim=1)
@@ -232,7 +213,7 @@ def recombined(
     i, j, new = i[rare_][: cfg.asked], j[rare_][: cfg.asked], new[rare_][: cfg.asked]
     mixed, rows = z[j].clone(), torch.arange(len(j))
     mixed[rows, mine[j, 0]] = z[i][rows, mine[i, 0]]
-    truth, given = drawn(place.task, new).y, decode(model, mixed)
+    truth, given = pictures(place.task, new).y, decode(model, mixed)
     kept = {"scene_new": truth[:KEPT], "drawn_new": given[:KEPT]}
     return variance_weighted_r2(given, truth), {k: v.numpy() for k, v in kept.items()}
 

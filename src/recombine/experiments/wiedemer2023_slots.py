@@ -17,7 +17,7 @@ from recombine.experiment import Record, Result
 from recombine.models.slots import slot_attention, slot_autoencoder
 from recombine.penalty import Batch
 from recombine.registry import claim, experiment
-from recombine.slot import Layered, assign, compositional_consistency
+from recombine.slot import Layered, Slotted, assign, compositional_consistency
 from recombine.space import Points
 from recombine.support import Support
 from recombine.task import Data, Task
@@ -106,13 +106,13 @@ def build(cfg: Scenes, data: Data, seed: int) -> Layered:
     return model
 
 
-def encode(model: Layered, x: Tensor) -> Tensor:
+def encode(model: Slotted, x: Tensor) -> Tensor:
     """Read the slots of many images."""
     with torch.no_grad():
         return torch.cat([model.encode(part) for part in x.split(CHUNK)])
 
 
-def decode(model: Layered, z: Tensor) -> Tensor:
+def decode(model: Slotted, z: Tensor) -> Tensor:
     """Draw the images of many sets of slots."""
     with torch.no_grad():
         return torch.cat([model.decode(part) for part in z.split(CHUNK)])
