@@ -13,7 +13,7 @@ from torch.func import jacfwd, vmap
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
 from recombine.diagnostics.derivatives import entries, estimate, jacobian, probe_norms
-from recombine.diagnostics.interaction import dispersion
+from recombine.diagnostics.shares import dispersion
 from recombine.models.transformer import SPRITES, transformer_autoencoder
 from recombine.task import Data
 from recombine.train import seeded

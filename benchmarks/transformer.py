@@ -208,8 +208,8 @@ def train_transformer(rounds: int) -> Result:
             adam.step()
 
     def ours() -> None:
-        options = {"lr": 1.5e-3, "optimizer": torch.optim.Adam, "loss": squares}
-        fit(model, data, steps=steps, batch=batch, penalties=penalties, **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"lr": 1.5e-3, "optimizer": torch.optim.Adam, "loss": squares}
+        fit(model, data, steps=steps, batch=batch, penalties=penalties, **options)
 
     seconds = interleave({"fit": ours, "plain": eager}, rounds)
     faster = ratio(seconds, "plain", "fit")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,6 @@ def test_a_hole_over_whole_rows_is_announced() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"side": 1}, {"sigma": 0.0}, {"sigma": -1.0}])
-def test_worlds_that_cannot_be_drawn_are_refused(wrong: dict[str, float]) -> None:
+def test_worlds_that_cannot_be_drawn_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=r"2 or more|positive"):
-        hidden_square(replace(TINY, **wrong), [0])  # type: ignore[arg-type]
+        hidden_square(replace(TINY, **wrong), [0])

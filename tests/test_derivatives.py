@@ -69,7 +69,10 @@ def points(n=2, dim=5, seed=1):
 
 def brute(f, z, order):
     """Nest torch's own jacfwd."""
-    g = lambda one: f(one[None])[0].flatten()  # noqa: E731
+
+    def g(one):
+        return f(one[None])[0].flatten()
+
     for _ in range(order):
         g = jacfwd(g)
     with warnings.catch_warnings():
@@ -175,7 +178,10 @@ def test_shuffled_probes_average_over_partitions():
 
 def test_zeros_of_a_sum_are_exact_for_probes_too():
     parts = [network(linear(len(b), 4), nn.Tanh, linear(4, 6)) for b in BLOCKS]
-    f = lambda z: sum(p(z[:, b]) for p, b in zip(parts, BLOCKS, strict=True))  # noqa: E731
+
+    def f(z):
+        return sum(p(z[:, b]) for p, b in zip(parts, BLOCKS, strict=True))
+
     pairs = probe_pairs(f, points(), BLOCKS, probes=4)
     assert (pairs[:, :, 0, 1] == 0).all()
     assert (pairs[:, :, 0, 0] > 0).all()

@@ -112,7 +112,10 @@ def test_blocks_that_share_second_derivatives_are_not_independent():
     assert (found.together, found.wanted, found.independent) == (7, 8, False)
     assert found.margin < 1e-9
     assert "not sufficiently independent" in str(found)
-    apart = lambda z: f(z) + z[:, 2:3] ** 2 * b[0]  # noqa: E731
+
+    def apart(z):
+        return f(z) + z[:, 2:3] ** 2 * b[0]
+
     assert sufficient_independence(apart, points()[:, :4], [[0, 1], [2, 3]], 1).independent
 
 

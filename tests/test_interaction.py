@@ -8,12 +8,8 @@ import torch
 from torch import nn
 
 from recombine.diagnostics.derivatives import energies
-from recombine.diagnostics.interaction import (
-    apart,
-    dispersion,
-    interaction,
-    interaction_order,
-)
+from recombine.diagnostics.interaction import interaction, interaction_order
+from recombine.diagnostics.shares import apart, dispersion
 from recombine.error import Refused
 from recombine.models.decoders import mlp
 from recombine.observation import observe
@@ -47,7 +43,10 @@ def test_zeros_are_exact_in_single_precision():
 
 def test_shares_of_a_product_are_those_of_its_formula():
     z = torch.tensor([[2.0, 3.0, 5.0]], dtype=torch.float64)
-    f = lambda z: z[:, :1] * z[:, 1:2] ** 2 + z[:, 2:]  # noqa: E731  # D²: 2·2y, 2x; D³: 3 of 2
+
+    def f(z):  # D²: 2·2y, 2x; D³: 3 of 2
+        return z[:, :1] * z[:, 1:2] ** 2 + z[:, 2:]
+
     found = interaction_order(f, z, [[0], [1, 2]])
     cross, own = 2 * 6.0**2, 4.0**2
     assert found.shares[1].value == pytest.approx(cross / (cross + own))
@@ -62,7 +61,10 @@ def test_shares_of_a_product_are_those_of_its_formula():
 def test_random_blocks_have_the_mean_over_all_of_them():
     f, z = generator("entangled", side=2), points(1)
     dim, sizes = 5, (2, 3)
-    g = lambda z: f(torch.nn.functional.pad(z, (0, 7)))  # noqa: E731
+
+    def g(z):
+        return f(torch.nn.functional.pad(z, (0, 7)))
+
     for order in (2, 3):
         squares = energies(g, z[:, :dim], order)[0]
         total = []
@@ -95,7 +97,10 @@ def test_probes_agree_with_exact_values_within_their_errors():
 
 def test_dispersion_by_probes_is_that_of_the_norms_of_slots():
     f, z = generator("softmax", side=3), points(2)
-    decode = lambda slots: f(slots.flatten(1))  # noqa: E731
+
+    def decode(slots):
+        return f(slots.flatten(1))
+
     wanted = dispersion(sensitivity(decode, z.unflatten(1, (3, 4))))
     share = interaction_order(f, z, space(), method="probes", probes=200, up_to=0).shares[0]
     assert share.value == pytest.approx(wanted, abs=max(5 * share.error, 0.02))
@@ -135,7 +140,10 @@ def test_only_layers_that_run_count_as_kinks():
 
 
 def test_maps_without_derivatives_fall_back_to_differences_or_are_refused():
-    f = lambda z: torch.as_tensor(np.tanh(z.numpy() @ np.ones((5, 3))))  # noqa: E731
+
+    def f(z):
+        return torch.as_tensor(np.tanh(z.numpy() @ np.ones((5, 3))))
+
     found = interaction_order(f, points(8, 5), BLOCKS)
     assert (found.method, found.order) == ("differences", None)
     assert "derivatives failed" in found.why
@@ -144,14 +152,20 @@ def test_maps_without_derivatives_fall_back_to_differences_or_are_refused():
 
 
 def test_many_latents_are_probed():
-    f = lambda z: (z @ torch.ones(24, 2).to(z)).tanh()  # noqa: E731
+
+    def f(z):
+        return (z @ torch.ones(24, 2).to(z)).tanh()
+
     found = interaction_order(f, points(2, 24), [slice(0, 12), slice(12, 24)], probes=2)
     assert (found.method, found.order) == ("probes", None)
     assert "24 latents are many" in found.why
 
 
 def test_slots_are_blocks_and_one_latent_each_has_no_random_partition():
-    f = lambda slots: slots[:, 0] * slots[:, 1]  # noqa: E731
+
+    def f(slots):
+        return slots[:, 0] * slots[:, 1]
+
     found = interaction_order(f, points(3, 2).unflatten(1, (2, 1)))
     assert found.order == 2
     assert np.isnan(found.shares[1].ratio)

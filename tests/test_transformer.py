@@ -13,8 +13,9 @@ from torch.func import jacrev
 from torch.nn.functional import gelu, softmax
 
 from recombine.error import Refused
+from recombine.models.attention import fourier
 from recombine.models.slots import slot_autoencoder
-from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, fourier, transformer_autoencoder
+from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, transformer_autoencoder
 from recombine.penalty import Batch
 from recombine.slot import (
     Work,

@@ -38,8 +38,8 @@ class Album:
 
     def take(self, rows: slice) -> Album:
         """Keep some of the scenes."""
-        held = (None if a is None else a[rows] for a in (self.masks, self.latents))
-        return Album(self.images[rows], *held)  # type: ignore[arg-type]
+        masks = None if self.masks is None else self.masks[rows]
+        return Album(self.images[rows], masks, None if self.latents is None else self.latents[rows])
 
     @property
     def objects(self) -> int:

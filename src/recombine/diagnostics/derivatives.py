@@ -161,7 +161,10 @@ def _slopes(layer: Map, a: Tensor, order: int) -> tuple[Tensor, ...]:
 
         return lifted
 
-    g: Callable[[Tensor], tuple[Tensor, ...]] = lambda at: (layer(at),)  # noqa: E731
+    def plain(at: Tensor) -> tuple[Tensor, ...]:
+        return (layer(at),)
+
+    g: Callable[[Tensor], tuple[Tensor, ...]] = plain
     for _ in range(order):
         g = more(g)
     return g(a)

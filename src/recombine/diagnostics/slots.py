@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -223,6 +223,6 @@ def readout(
         return latents.errors(given, wanted).mean()
 
     data = Data(np.zeros((len(z), 1)), (own - slots[0]) / slots[1], known)
-    options = {"steps": steps, "batch": batch, "lr": lr, "loss": loss, "engine": "turn"}
-    fit(network, data, schedule=cosine(), seed=seed, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"steps": steps, "batch": batch, "lr": lr, "engine": "turn"}
+    fit(network, data, loss=loss, schedule=cosine(), seed=seed, **options)
     return Readout(network, latents, mean, scale, order, slots)

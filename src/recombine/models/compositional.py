@@ -70,7 +70,8 @@ class Double(nn.Module):
         """Mix the channels, add rows, then columns."""
         parts, n, rows, cols, inputs = h.shape
         weight: Tensor = self.mix.weight.unflatten(0, (parts, -1))
-        bias: Tensor = self.mix.bias.unflatten(0, (parts, -1))  # type: ignore[union-attr]
+        assert self.mix.bias is not None
+        bias: Tensor = self.mix.bias.unflatten(0, (parts, -1))
         outputs = weight.shape[1]
         taps = weight.permute(0, 3, 2, 4, 1).reshape(parts, 2, inputs, 2 * outputs)
         flat = h.reshape(parts, n * rows * cols, inputs)

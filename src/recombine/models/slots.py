@@ -18,7 +18,7 @@ Masks = Literal["softmax", "sigmoid"]
 Initial = Literal["fixed", "random"]
 
 
-def _image(data: Data) -> tuple[int, int]:
+def image_shape(data: Data) -> tuple[int, int]:
     """Read channels and side of the images to encode and draw, or refuse others."""
     shape = tuple(data.x.shape[1:])
     wanted = tuple(data.y.shape[1:])
@@ -31,7 +31,8 @@ def _image(data: Data) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def _positive(**numbers: int) -> None:
+def positive(**numbers: int) -> None:
+    """Refuse sizes below 1, by name."""
     if min(numbers.values()) < 1:
         said = ", ".join(f"{name}={value}" for name, value in numbers.items())
         raise Refused(f"A slot autoencoder with {said} was asked for; all must be 1 or more.")
@@ -73,8 +74,8 @@ def slot_autoencoder(
     Convolutions halve the image until 4×4 pixels are left: 64 take 4 of them, 32 take 3, 16 take 2;
     transposed ones double it again (Wiedemer et al. 2024).
     """
-    depth, side = _image(data)
-    _positive(slots=slots, dim=dim, channels=channels)
+    depth, side = image_shape(data)
+    positive(slots=slots, dim=dim, channels=channels)
     halvings = round(log2(side / SMALL))
     if halvings < 1 or side != SMALL * 2**halvings:
         raise Refused(
@@ -242,10 +243,10 @@ def slot_attention(
     double it where needed, and a 3×3 one. With masks by softmax over slots the decoder is no sum of
     one term a slot, with sigmoid masks it is (Wiedemer et al. 2024).
     """
-    depth, side = _image(data)
+    depth, side = image_shape(data)
     broadcast = side if broadcast is None else broadcast
     sizes = {"slots": slots, "dim": dim, "channels": channels, "hidden": hidden}
-    _positive(**sizes, iterations=iterations, broadcast=broadcast)
+    positive(**sizes, iterations=iterations, broadcast=broadcast)
     doublings = max(0, round(log2(side / broadcast)))
     if broadcast * 2**doublings != side or doublings > 4:
         raise Refused(
