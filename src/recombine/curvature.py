@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, sigmoid, softplus
 
 from recombine.error import Refused
-from recombine.penalty import Batch, Penalty
+from recombine.penalty import Batch, Penalty, layers_of
 from recombine.slot import Slotted, shared_outputs
 
 Index = tuple[int, ...]  # the coordinates by which a derivative is taken, in rising order
@@ -131,18 +131,19 @@ def _columns(index: Sequence[Index]) -> list[list[int]]:
     return [list(column) for column in zip(*index, strict=True)]
 
 
-def _layers(chain: nn.Module) -> list[nn.Module]:
-    """Flatten a chain, or refuse a layer whose derivatives are not known."""
-    if type(chain) is nn.Sequential:
-        return [layer for part in chain for layer in _layers(part)]
-    plain = type(chain) in (nn.Linear, nn.Identity, nn.Tanh, nn.Sigmoid)
-    if plain or (isinstance(chain, nn.Softplus) and (chain.beta, chain.threshold) == (1, 20)):
-        return [chain]
-    raise Refused(
-        f"Derivatives are carried through Linear, Tanh, Sigmoid and plain Softplus layers, but the "
-        f"chain holds {chain}. Use one of these: of piecewise linear layers, such as ReLU, second "
-        "derivatives say nothing."
-    )
+def _layers(chain: nn.Sequential) -> list[nn.Module]:
+    """List the layers of a chain, or refuse one whose derivatives are not known."""
+    found = layers_of(chain)
+    for layer in found:
+        plain = type(layer) in (nn.Linear, nn.Identity, nn.Tanh, nn.Sigmoid)
+        soft = isinstance(layer, nn.Softplus) and (layer.beta, layer.threshold) == (1, 20)
+        if not plain and not soft:
+            raise Refused(
+                f"Derivatives are carried through Linear, Tanh, Sigmoid and plain Softplus layers, "
+                f"but the chain holds {layer}. Use one of these: of piecewise linear layers, such "
+                "as ReLU, second derivatives say nothing."
+            )
+    return found
 
 
 def shared(chain: nn.Sequential, z: Tensor) -> Tensor:

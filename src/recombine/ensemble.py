@@ -15,7 +15,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from recombine.error import Refused, nearest
 from recombine.noise import Noise
-from recombine.penalty import Batch, Chain, Chained, Penalty
+from recombine.penalty import Batch, Chain, Chained, Penalty, layers_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # prediction, target -> one number
 
@@ -152,7 +152,7 @@ class Stacked(Ensemble):
     def __init__(self, objectives: Sequence[Objective], seeds: Sequence[int]) -> None:
         models, loss = [o.model for o in objectives], objectives[0].loss
         self.objective = objectives[0]
-        self.chains = [chain(m) for m in models]
+        self.chains = [layers_of(m) for m in models]
         self.loss = loss
         device = next(models[0].parameters()).device
         self.sources = [torch.Generator(device).manual_seed(s) for s in seeds]
@@ -269,16 +269,9 @@ def _stack(weights: Sequence[Tensor]) -> Tensor:
     return stack.requires_grad_(weights[0].requires_grad)
 
 
-def chain(model: nn.Module) -> list[nn.Module]:
-    """Flatten nested `Sequential`s into their layers."""
-    if type(model) is nn.Sequential:
-        return [layer for part in model for layer in chain(part)]
-    return [model]
-
-
 def stackable(model: nn.Module) -> bool:
     """Tell whether `Stacked` knows every layer of the model, and none occurs twice."""
-    layers = chain(model)
+    layers = layers_of(model)
     own = sum(len(list(layer.parameters())) for layer in layers)
     return own == len(list(model.parameters())) and all(
         type(layer) in (nn.Linear, Noise, *POINTWISE)

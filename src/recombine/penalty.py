@@ -110,7 +110,7 @@ def at_work(model: nn.Module, x: Tensor | None = None) -> Chain:
     A chain is a `Sequential`, nested or not, of `Linear` layers and layers without parameters.
     The walk is a second forward pass and leaves `Noise` out; without input only weights are kept.
     """
-    found = _layers(model)
+    found = layers_of(model)
     linear = [layer for layer in found if isinstance(layer, nn.Linear)]
     strange = [
         m for m in found if not isinstance(m, nn.Linear) and any(True for _ in m.parameters())
@@ -133,9 +133,10 @@ def at_work(model: nn.Module, x: Tensor | None = None) -> Chain:
     )
 
 
-def _layers(model: nn.Module) -> list[nn.Module]:
+def layers_of(model: nn.Module) -> list[nn.Module]:
+    """Flatten nested `Sequential`s into their layers."""
     if type(model) is nn.Sequential:
-        return [layer for part in model for layer in _layers(part)]
+        return [layer for part in model for layer in layers_of(part)]
     return [model]
 
 

@@ -17,9 +17,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from torch import nn
 
-from recombine.ensemble import chain
 from recombine.error import Refused
 from recombine.observation import Measured, Observed
+from recombine.penalty import layers_of
 from recombine.registry import diagnostic
 
 Array = NDArray[np.float64]
@@ -234,7 +234,7 @@ def modules(
 
 def matrices(model: nn.Module) -> list[Array]:
     """Read the weights (inputs × outputs) of a chain of linear layers, in order."""
-    layers = chain(model)
+    layers = layers_of(model)
     strange = [
         type(m).__name__
         for m in layers

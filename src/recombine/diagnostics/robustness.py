@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeWarning, curve_fit
 from torch import Tensor, nn
 
-from recombine.ensemble import chain
 from recombine.error import Refused
 from recombine.noise import Noise
-from recombine.penalty import at_work
+from recombine.penalty import at_work, layers_of
 from recombine.task import Data
 from recombine.train import fit, predict, seeded
 
@@ -78,7 +77,7 @@ def noisy(model: nn.Module, noise: Noise) -> nn.Sequential:
     """Copy a chain of linear layers with noise on all hidden units, in place of what it had."""
     at_work(model)  # refuses what is no chain
     layers: list[nn.Module] = []
-    for layer in chain(model):
+    for layer in layers_of(model):
         if isinstance(layer, nn.Linear) and any(isinstance(m, nn.Linear) for m in layers):
             layers.append(Noise(noise.amount, noise.power, at_test=noise.at_test))
         if not isinstance(layer, Noise):
