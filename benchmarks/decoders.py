@@ -192,12 +192,8 @@ def transport_time(seen: Observed, rounds: int) -> Result:
 
     seconds = interleave({"all": lambda: transport(seen), "forward": forward}, rounds)
     whole, alone = (median(seconds[name]) for name in ("all", "forward"))
-    beyond = median(a - b for a, b in zip(seconds["all"], seconds["forward"], strict=True))
-    return Result(
-        "< 1 s beyond the forward pass",
-        f"{whole:.2f} s, of which the forward pass {alone:.2f} s",
-        beyond < 1,
-    )
+    said = f"{whole:.2f} s, of which the forward pass {alone:.2f} s"
+    return Result("< 1 s", said, whole < 1)
 
 
 @benchmark
