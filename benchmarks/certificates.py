@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.compose import Composition, compose, sigmoid
+from recombine.core.space import Points, Space, cube
+from recombine.core.support import cross, everything
 from recombine.diagnostics.sufficiency import rank, sufficiency
-from recombine.space import Points, Space, cube
-from recombine.support import cross, everything
+from recombine.maps.compose import Composition, compose, sigmoid
 
 PARTNERS = 100
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import elu, interpolate, mse_loss, pad
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.compose import sigmoid
+from recombine.core.task import Data
+from recombine.maps.compose import sigmoid
 from recombine.models.compositional import compositional
-from recombine.task import Data
-from recombine.train import fit
+from recombine.training.fit import fit
 
 
 def sprites(side: int, n: int = 1000) -> Data:

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
+from recombine.core.diagnostic import Observed, observe
+from recombine.core.task import Data
 from recombine.diagnostics.factorization import grid_kernel, schmidt
 from recombine.diagnostics.kernels import features
 from recombine.diagnostics.transport import transport
 from recombine.models.decoders import cnn, mlp
 from recombine.models.rendering import low_rank
-from recombine.observation import Observed, observe
-from recombine.penalty import rank_entropy, stripe_variance
-from recombine.task import Data
 from recombine.tasks.bumps import bumps, hole
-from recombine.train import fit
+from recombine.training.fit import fit
+from recombine.training.penalty import rank_entropy, stripe_variance
 
 SIDE, BATCH = 32, 32  # of the low-rank decoder, as in the paper
 RATE, DECAY = 1e-3, 1e-4

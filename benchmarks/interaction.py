@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.func import jacfwd, vmap
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.diagnostics.derivatives import entries, estimate, jacobian, probe_norms
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 from recombine.diagnostics.shares import dispersion
+from recombine.maps.derivatives import entries, estimate, jacobian, probe_norms
 from recombine.models.transformer import SPRITES, transformer_autoencoder
-from recombine.task import Data
-from recombine.train import seeded
 
 SIDE = 28
 PROBES = 3

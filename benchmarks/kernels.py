@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.space import Points
+from recombine.core.space import Points
 from recombine.theory.kernel import Array, Kernel, random_network
 from recombine.theory.leak import cd3_regression_margin
 from recombine.theory.solve import regress

@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Result, benchmark, interleave
-from recombine.experiment import Result as Scores
-from recombine.registry import Experiment
-from recombine.store import Store
-from recombine.sweep import sweep
+from recombine.core.experiment import Experiment
+from recombine.core.experiment import Result as Scores
+from recombine.runs.store import Store
+from recombine.runs.sweep import sweep
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def nothing(cfg: Nothing, seeds: Sequence[int]) -> list[Scores]:
 @benchmark
 def run_overhead(rounds: int) -> Result:
     """Sweep and record around an experiment that does nothing, one of 50 runs: CPU time."""
-    experiment = Experiment("bench.nothing", Nothing, nothing, together=lambda cfg: 1)
+    experiment = Experiment("bench.nothing", Nothing, nothing, seeds_per_job=lambda cfg: 1)
 
     def runs() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def help_time(rounds: int) -> Result:
     for _ in range(rounds + 1):
         start = spent()
         subprocess.run(
-            [sys.executable, "-c", "from recombine.cli import main; main()", "--help"],
+            [sys.executable, "-c", "from recombine.cli.main import main; main()", "--help"],
             check=True,
             stdout=subprocess.DEVNULL,
         )

@@ -6,12 +6,12 @@ import numpy as np
 from torch import nn
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
+from recombine.core.task import Data
 from recombine.models.modular import fully_connected
-from recombine.noise import Noise
-from recombine.penalty import Chained, activity, chain_norm, mixed, weigh, weight_activity
-from recombine.task import Data
 from recombine.tasks.modular import independent_sines
-from recombine.train import fit
+from recombine.training.fit import fit
+from recombine.training.noise import Noise
+from recombine.training.penalty import Chained, activity, chain_norm, mixed, weigh, weight_activity
 
 SEEDS, BATCH, STEPS = 5, 200, 100
 L2 = chain_norm(1e-4)

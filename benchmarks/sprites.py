@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.sprite import draw, reference
+from recombine.tasks.drawing.sprite import draw, reference
 from recombine.tasks.sprites import sprites as world
 
 MANY = 10_000

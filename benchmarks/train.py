@@ -13,9 +13,9 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.measure import GEMM, Result, benchmark, gemm, interleave, ratio
+from recombine.core.task import Data
 from recombine.models.decoders import cnn, mlp
-from recombine.task import Data
-from recombine.train import fit
+from recombine.training.fit import fit
 
 
 def images(side: int, inputs: int, n: int = 1500) -> Data:

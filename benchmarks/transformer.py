@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
+from recombine.maps.slots import attention_interaction, latent_capacity
 from recombine.models.transformer import transformer_autoencoder
-from recombine.penalty import Batch
-from recombine.slot import attention_interaction, latent_capacity
-from recombine.task import Data
-from recombine.train import fit, seeded
+from recombine.training.fit import fit
+from recombine.training.penalty import Batch
 
 
 def scenes(side: int, n: int) -> Data:

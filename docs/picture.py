@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recombine.figures import heat_maps
-from recombine.store import Store
+from recombine.report.plot import heat_maps
+from recombine.runs.store import Store
 
 NAMES = {
     ("mlp", 0.0): "MLP",

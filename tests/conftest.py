@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -19,7 +18,7 @@ import recombine
 
 if "pytest" in sys.modules:  # a subprocess of a test reads this file too
     # Configs are left to the package's own check of types, which is under test.
-    shelves = [m.name for m in iter_modules(recombine.__path__) if m.name != "experiments"]
+    shelves = [m.name for m in iter_modules(recombine.__path__) if m.name != "papers"]
     install_import_hook(
         [f"recombine.{name}" for name in shelves],
         "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
@@ -31,9 +30,9 @@ import pytest
 import torch
 from hypothesis import settings
 
-from recombine import registry
-from recombine.experiment import Result
-from recombine.registry import Experiment
+from recombine.core import registry
+from recombine.core.experiment import Experiment, Result
+from recombine.runs.discover import load_figures
 
 torch.set_num_threads(1)
 settings.register_profile(
@@ -41,7 +40,7 @@ settings.register_profile(
 )
 settings.load_profile("recombine")
 registry.shelves()
-import_module("recombine.pictures")  # a shelf that only the report opens
+load_figures()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,7 +79,7 @@ def obey(cfg: Orders, seeds: Sequence[int]) -> list[Result]:
     return [Result({"score": cfg.level + s}, {"row": np.arange(3.0) * s}) for s in seeds]
 
 
-TOY = Experiment("toy.obey", Orders, obey, {"smoke": {"level": 1}}, together=lambda cfg: 2)
+TOY = Experiment("toy.obey", Orders, obey, {"smoke": {"level": 1}}, seeds_per_job=lambda cfg: 2)
 if __name__ in sys.modules:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import it
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from recombine.claim import judge_all
-from recombine.registry import CLAIMS, shelves
-from recombine.report import markdown
-from recombine.store import Store
+from recombine.core.claim import CLAIMS
+from recombine.core.registry import shelves
+from recombine.report.page import markdown
+from recombine.runs.judge import judge_all
+from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
 IMPORTS = """\
@@ -19,9 +20,10 @@ from dataclasses import dataclass
 
 from recombine import Record, Result, Task, Verdict, decide, fit, fraction, grid, measure, observe
 from recombine import scores
-from recombine.encode import join, one_hot
+from recombine.tasks.encode import join, one_hot
 from recombine.models.decoders import mlp
-from recombine.registry import claim, experiment
+from recombine.core.claim import claim
+from recombine.core.experiment import experiment
 
 """
 

@@ -9,24 +9,18 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from recombine.claim import FAILS, HOLDS, OPEN, judge
-from recombine.error import Refused
-from recombine.experiment import DONE, execute, identify
-from recombine.figures import svg
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN
+from recombine.core.diagnostic import DIAGNOSTICS, observe
+from recombine.core.error import Refused
+from recombine.core.experiment import EXPERIMENTS, SIZES
+from recombine.core.registry import FIGURES, MODELS, first_line
+from recombine.core.support import box
+from recombine.core.task import TASKS, Data
 from recombine.models.decoders import mlp
-from recombine.observation import observe
-from recombine.registry import (
-    CLAIMS,
-    DIAGNOSTICS,
-    EXPERIMENTS,
-    MODELS,
-    PICTURES,
-    SIZES,
-    TASKS,
-    first_line,
-)
-from recombine.support import box
-from recombine.task import Data
+from recombine.report.plot import svg
+from recombine.runs.judge import judge
+from recombine.runs.record import DONE, identify
+from recombine.runs.run import execute
 
 
 def every(registry):
@@ -125,7 +119,7 @@ def test_a_config_is_frozen_has_defaults_and_survives_json_at_every_size(name):
     for size in SIZES:
         cfg = entry.configure(size)
         assert entry.config(**json.loads(json.dumps(asdict(cfg)))) == cfg
-        assert entry.together(cfg) >= 1
+        assert entry.seeds_per_job(cfg) >= 1
 
 
 @every(EXPERIMENTS)
@@ -134,7 +128,7 @@ def test_a_smoke_run_gives_one_finite_result_a_seed_and_the_same_again(name):
     once = smoke(name, cfg)
     again = execute(EXPERIMENTS[name], cfg, [0, 1], size="smoke")
     assert [r.seed for r, _ in once] == [0, 1]
-    assert (once[0][0].scores != once[1][0].scores) == EXPERIMENTS[name].chance
+    assert (once[0][0].scores != once[1][0].scores) == EXPERIMENTS[name].stochastic
     for (one, arrays), (two, others) in zip(once, again, strict=True):
         assert (one.status, one.error) == (DONE, "")
         assert one.scores
@@ -158,9 +152,12 @@ def test_a_config_refuses_strange_fields_and_values(name):
 def test_a_claim_has_a_sentence_an_experiment_and_runs_that_configure(name):
     claim = CLAIMS[name]
     assert claim.sentence.endswith(".")
-    assert claim.seeds >= (5 if EXPERIMENTS[claim.experiment].chance else 1)
+    assert claim.seeds >= (5 if EXPERIMENTS[claim.experiment].stochastic else 1)
     for size in SIZES:
-        configs = [EXPERIMENTS[claim.experiment].configure(size, **run) for run in claim.runs(size)]
+        configs = [
+            EXPERIMENTS[claim.experiment].configure(size, **run)
+            for run in claim.runs(size).values()
+        ]
         assert len(set(configs)) == len(configs) > 0
         assert judge(claim, [], size).outcome == OPEN
 
@@ -170,7 +167,7 @@ def test_a_claim_reads_the_records_of_its_own_runs(name):
     claim = CLAIMS[name]
     experiment = EXPERIMENTS[claim.experiment]
     records = []
-    for run in claim.runs("smoke"):
+    for run in claim.runs("smoke").values():
         cfg = experiment.configure("smoke", **run)
         for record, _ in smoke(claim.experiment, cfg):
             for seed in range(record.seed, 2 * claim.seeds, 2):
@@ -180,20 +177,20 @@ def test_a_claim_reads_the_records_of_its_own_runs(name):
     assert verdict.outcome in (HOLDS, FAILS, OPEN)
     assert verdict.interval is not None
     assert verdict.interval[0] <= verdict.value <= verdict.interval[1]
-    assert verdict.seeds == (2 * claim.seeds if experiment.chance else 1)
+    assert verdict.seeds == (2 * claim.seeds if experiment.stochastic else 1)
 
 
-@every(PICTURES)
+@every(FIGURES)
 def test_a_picture_is_drawn_from_smoke_records_and_left_out_without(name):
     experiment = name.partition(": ")[0]
     held = {}
     for claim in CLAIMS.values():
         if claim.experiment == experiment:
-            for run in claim.runs("smoke"):
+            for run in claim.runs("smoke").values():
                 cfg = EXPERIMENTS[experiment].configure("smoke", **run)
                 held |= {r.id: (r, arrays) for r, arrays in smoke(experiment, cfg)}
     records = [r for r, _ in held.values()]
-    figure = PICTURES[name](records, lambda r: held[r.id][1])
+    figure = FIGURES[name](records, lambda r: held[r.id][1])
     assert isinstance(figure, Figure)
     assert "$" not in svg(figure)  # a page does not read formulas
-    assert PICTURES[name]([], lambda r: {}) is None
+    assert FIGURES[name]([], lambda r: {}) is None

@@ -1,75 +1,30 @@
 """Recombine: will a model be right on combinations of factors that it has never seen?
 
-Names are loaded when they are first used, so that `import recombine` does not load torch.
-Decorators live in `recombine.registry`, because `task`, `experiment` and `claim` are modules too.
+Public names are listed once, in `__init__.pyi`, and loaded when they are first used, so that
+`import recombine` does not load torch.
 """
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from recombine.claim import Verdict as Verdict
-    from recombine.claim import decide as decide
-    from recombine.claim import judge as judge
-    from recombine.claim import scores as scores
-    from recombine.error import Refused as Refused
-    from recombine.experiment import Record as Record
-    from recombine.experiment import Result as Result
-    from recombine.experiment import execute as execute
-    from recombine.observation import Observed as Observed
-    from recombine.observation import examples as examples
-    from recombine.observation import measure as measure
-    from recombine.observation import observe as observe
-    from recombine.registry import find as find
-    from recombine.space import Factor as Factor
-    from recombine.space import Space as Space
-    from recombine.space import cube as cube
-    from recombine.space import grid as grid
-    from recombine.store import Store as Store
-    from recombine.support import NotCompositional as NotCompositional
-    from recombine.support import Support as Support
-    from recombine.support import axes as axes
-    from recombine.support import band as band
-    from recombine.support import box as box
-    from recombine.support import cross as cross
-    from recombine.support import everything as everything
-    from recombine.support import fraction as fraction
-    from recombine.support import table as table
-    from recombine.support import unseen as unseen
-    from recombine.support import values as values
-    from recombine.task import Data as Data
-    from recombine.task import Split as Split
-    from recombine.task import Task as Task
-    from recombine.train import after as after
-    from recombine.train import cosine as cosine
-    from recombine.train import fit as fit
-    from recombine.train import predict as predict
-    from recombine.train import seeded as seeded
-    from recombine.train import warm_up as warm_up
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "claim": "Verdict decide judge scores",
-    "error": "Refused",
-    "experiment": "Record Result execute",
-    "observation": "Observed examples measure observe",
-    "registry": "find",
-    "space": "Factor Space cube grid",
-    "store": "Store",
-    "support": "NotCompositional Support axes band box cross everything fraction table unseen "
-    "values",
-    "task": "Data Split Task",
-    "train": "after cosine fit predict seeded warm_up",
+_HOMES = {
+    alias.name: node.module
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8")).body
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
 }
-_WHERE = {name: module for module, names in _HOME.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in _HOMES:
         raise AttributeError(f"module 'recombine' has no attribute {name!r}")
-    return getattr(import_module(f"recombine.{_WHERE[name]}"), name)
+    return getattr(import_module(str(_HOMES[name])), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_WHERE])
+    return [*__all__, "__version__"]

@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
+from recombine.core.diagnostic import Measured, Observed, diagnostic
 
 
 def additive_share(table: NDArray[np.float64]) -> float:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.error import Refused
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused
 from recombine.theory.conjunction import indicators, seen
 from recombine.theory.kernel import Subset
 

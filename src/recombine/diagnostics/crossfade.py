@@ -6,10 +6,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused
 from recombine.diagnostics.risk import blank
-from recombine.error import Refused
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
 
 Array = NDArray[np.float64]
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused, nearest
 from recombine.diagnostics.transport import INPUT, OUTPUT, activations, grams, on_grid
-from recombine.error import Refused, nearest
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
 
 Array = NDArray[np.float64]
 Kind = Literal["factorized", "radial", "three_valued"]

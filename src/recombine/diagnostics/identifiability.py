@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.kernel_ridge import KernelRidge
 
-from recombine.error import Refused
+from recombine.core.error import Refused
 
 ALPHA = 1e-2  # ridge, with kernel values up to 1
 

@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from recombine.diagnostics.derivatives import Blocks, Map, outputs, partition, tensor
-from recombine.error import Refused
+from recombine.core.error import Refused
+from recombine.maps.derivatives import Blocks, Map, outputs, partition, tensor
 
 RANK = 1e-9  # singular values below this share of a group's largest are zero
 SPLIT = 1e-6  # what is smaller than this share counts as no interaction within a block

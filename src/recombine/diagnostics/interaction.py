@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import vmap
 
-from recombine.diagnostics.derivatives import KINKED, Blocks, Map, Partition, outputs, partition
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused, nearest
 from recombine.diagnostics.shares import (
     Array,
     Found,
@@ -25,9 +26,7 @@ from recombine.diagnostics.shares import (
     by_exact,
     by_probes,
 )
-from recombine.error import Refused, nearest
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
+from recombine.maps.derivatives import KINKED, Blocks, Map, Partition, outputs, partition
 
 Method = Literal["auto", "exact", "probes", "differences"]
 WORDS = {"exact": "exact derivatives", "probes": "random probes", "differences": "differences"}

@@ -8,9 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.func import jvp, vmap
 
+from recombine.core.error import Refused
 from recombine.diagnostics.slots import ari
-from recombine.error import Refused
-from recombine.slot import Slotted
+from recombine.maps.slots import Slotted
 
 Decode = Callable[[Tensor], Tensor]
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import batch_norm, layer_norm, unfold
 
-from recombine.error import Refused, nearest
+from recombine.core.error import Refused, nearest
 from recombine.theory.kernel import Kernel, by_overlap, by_set
 
 Gram = NDArray[Any] | Tensor  # (n, n), symmetric

@@ -17,10 +17,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from torch import nn
 
-from recombine.error import Refused
-from recombine.observation import Measured, Observed
-from recombine.penalty import layers_of
-from recombine.registry import diagnostic
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused
+from recombine.training.penalty import layers_of
 
 Array = NDArray[np.float64]
 

@@ -5,9 +5,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.diagnostics.risk import blank
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
 
 
 def peak(images: Float[Tensor, "n rows cols"], background: float) -> Int[Tensor, "n 2"]:

@@ -4,8 +4,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
+from recombine.core.diagnostic import Measured, Observed, diagnostic
 
 
 def squared_error(

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeWarning, curve_fit
 from torch import Tensor, nn
 
-from recombine.error import Refused
-from recombine.noise import Noise
-from recombine.penalty import at_work, layers_of
-from recombine.task import Data
-from recombine.train import fit, predict, seeded
+from recombine.core.diagnostic import predict
+from recombine.core.error import Refused
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.training.fit import fit
+from recombine.training.noise import Noise
+from recombine.training.penalty import at_work, layers_of
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recombine.diagnostics.derivatives import (
+from recombine.core.error import Refused
+from recombine.maps.derivatives import (
     Map,
     Partition,
     difference,
@@ -25,7 +26,6 @@ from recombine.diagnostics.derivatives import (
     probe_pairs,
     within,
 )
-from recombine.error import Refused
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,13 @@ from sklearn.linear_model import Ridge
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from recombine.core.diagnostic import predict
+from recombine.core.error import Refused
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.error import Refused
-from recombine.slot import Layered, assign, sensitivity, shared_outputs
-from recombine.task import Data
-from recombine.train import cosine, fit, predict, seeded
+from recombine.maps.slots import Layered, assign, sensitivity, shared_outputs
+from recombine.training.fit import cosine, fit
 
 
 def ari(

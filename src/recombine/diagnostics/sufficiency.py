@@ -17,10 +17,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recombine.compose import Combination, Combine, Composition, compose, known
-from recombine.error import Refused, nearest
-from recombine.space import Mask, Points, Space
-from recombine.support import Support, values
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Mask, Points, Space
+from recombine.core.support import Support, values
+from recombine.maps.compose import Combination, Combine, Composition, compose, known
 from recombine.theory.partners import search
 
 EXACT = 1e-9  # singular values below this share of the largest are zero
@@ -379,9 +379,9 @@ def sufficiency(
     undetermined, `candidates` (rows of the other factors' coordinates, in order, a component) are
     searched for the plane that lifts the worst rank most; by default a grid of the space.
 
-    >>> from recombine.compose import compose
-    >>> from recombine.space import cube
-    >>> from recombine.support import cross
+    >>> from recombine.maps.compose import compose
+    >>> from recombine.core.space import cube
+    >>> from recombine.core.support import cross
     >>> f = compose([lambda z: z - 0.5, lambda z: z], "product")
     >>> print(sufficiency(f, cube(a=1, b=1), cross(a=[0.5], b=[1])))
     (values(a=[0.5]) | values(b=[1])) is not sufficient for product.

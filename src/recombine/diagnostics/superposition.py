@@ -6,9 +6,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from recombine.error import Refused
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,9 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from recombine.compose import Combine, Composition
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Points, Space
+from recombine.core.support import Support, everything
 from recombine.diagnostics.sufficiency import (
     EXACT,
     Certificate,
@@ -26,9 +28,7 @@ from recombine.diagnostics.sufficiency import (
     show,
     sufficiency,
 )
-from recombine.error import Refused, nearest
-from recombine.space import Points, Space
-from recombine.support import Support, everything
+from recombine.maps.compose import Combine, Composition
 from recombine.theory.marginal import Coverage, compositional
 
 JUMP = 1e-4  # a change that stays this share of the range at any distance is a jump

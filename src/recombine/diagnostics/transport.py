@@ -10,10 +10,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.error import Refused
 from recombine.diagnostics.kernels import all_features, calls, features, hooked
-from recombine.error import Refused
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
 
 Array = NDArray[np.float64]
 

@@ -7,12 +7,10 @@ from jaxtyping import Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
+from recombine.core.space import Points, Space
+from recombine.core.task import Data
 from recombine.diagnostics.risk import squared_error
-from recombine.observation import Measured, Observed
-from recombine.registry import diagnostic
-from recombine.space import Points, Space
-from recombine.task import Data
-from recombine.train import predict
 
 Cells = NDArray[np.int64]
 

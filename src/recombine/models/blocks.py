@@ -6,11 +6,11 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from recombine.curvature import Smooth
-from recombine.error import Refused
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.maps.curvature import Smooth
 
 SMALL = 1e-5  # added to variances
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from recombine.compose import Combine, Part, combination
-from recombine.error import Refused
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.maps.compose import Combine, Part, combination
 
 START = 4  # side of the map that an upsampling network starts from
 

@@ -4,11 +4,11 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from recombine.error import Refused
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 from recombine.models.compositional import Affine
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
 
 
 class Slotwise(nn.Module):

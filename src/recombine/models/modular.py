@@ -8,12 +8,12 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from recombine.error import Refused, nearest
+from recombine.core.error import Refused, nearest
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 from recombine.models.compositional import Affine
-from recombine.noise import Noise
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.training.noise import Noise
 
 SLOPE = 0.1  # of leaky units, below zero
 ACTIVATIONS = ("leaky", "tanh", "sigmoid", "linear")

@@ -8,10 +8,10 @@ from math import ceil, sqrt
 import torch
 from torch import Tensor, nn
 
-from recombine.error import Refused
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 
 
 @model

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import embedding, normalize
 
-from recombine.error import Refused
-from recombine.penalty import LowRank
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.training.penalty import LowRank
 
 PIECE = 32  # images drawn at once where no gradient is wanted; a token a pixel takes much memory
 

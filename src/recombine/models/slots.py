@@ -7,11 +7,11 @@ from typing import Literal, final
 import torch
 from torch import Tensor, nn
 
-from recombine.error import Refused
-from recombine.registry import model
-from recombine.slot import Layered
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.maps.slots import Layered
 
 SMALL = 4  # side of the map between convolutions and dense layers
 Masks = Literal["softmax", "sigmoid"]

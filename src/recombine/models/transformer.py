@@ -7,13 +7,13 @@ from typing import Any, Literal, final, get_args
 import torch
 from torch import Tensor, nn
 
-from recombine.error import Refused, nearest
+from recombine.core.error import Refused, nearest
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.maps.slots import Transparent, Work
 from recombine.models.attention import Backbone, Broadcaster, Competition, Drawer, Norm, Reader
 from recombine.models.slots import image_shape, positive
-from recombine.registry import model
-from recombine.slot import Transparent, Work
-from recombine.task import Data
-from recombine.train import seeded
 
 Encoder = Literal["transformer", "attention"]
 Decoder = Literal["transformer", "broadcast"]

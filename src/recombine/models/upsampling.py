@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from torch import nn
 
-from recombine.error import Refused
-from recombine.registry import model
-from recombine.task import Data
-from recombine.train import seeded
+from recombine.core.error import Refused
+from recombine.core.registry import model
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 
 
 @model

@@ -8,10 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from recombine.error import Refused
-from recombine.registry import task
-from recombine.space import Factor, Space
-from recombine.task import Task
+from recombine.core.error import Refused
+from recombine.core.space import Factor, Space
+from recombine.core.task import Task, task
 
 Kind = Literal["disjoint", "additive", "bilinear", "entangled"]
 KINDS = ("disjoint", "additive", "bilinear", "entangled")

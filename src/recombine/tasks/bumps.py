@@ -5,13 +5,12 @@ import re
 import torch
 from torch import Tensor
 
-from recombine.encode import code, join
-from recombine.error import Refused, nearest
-from recombine.registry import task
-from recombine.render import bump, line
-from recombine.space import grid
-from recombine.support import Support, box
-from recombine.task import Task
+from recombine.core.error import Refused, nearest
+from recombine.core.space import grid
+from recombine.core.support import Support, box
+from recombine.core.task import Task, task
+from recombine.tasks.drawing.bump import bump, line
+from recombine.tasks.encode import code, join
 
 
 @task

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recombine.registry import task
-from recombine.space import Factor, Space
-from recombine.task import Task
+from recombine.core.space import Factor, Space
+from recombine.core.task import Task, task
 
 BLOCKS, SIZE = 3, 4  # blocks of latents, latents a block
 HIDDEN = 64  # more than the 34 derivatives up to order 3 of a block

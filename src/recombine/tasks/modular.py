@@ -11,11 +11,10 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from recombine.error import Refused
-from recombine.registry import task
-from recombine.space import Factor, Mask, Points, Space
-from recombine.support import Complement, Support, axes
-from recombine.task import Task
+from recombine.core.error import Refused
+from recombine.core.space import Factor, Mask, Points, Space
+from recombine.core.support import Complement, Support, axes
+from recombine.core.task import Task, task
 
 REACH = 2.0  # inputs of the independent functions lie within ±REACH
 

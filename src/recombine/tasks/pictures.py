@@ -6,11 +6,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recombine.bank import Bank, digits
-from recombine.error import Refused
-from recombine.registry import task
-from recombine.space import Factor, Points, Space
-from recombine.task import Task
+from recombine.core.error import Refused
+from recombine.core.space import Factor, Points, Space
+from recombine.core.task import Task, task
+from recombine.tasks.banks.bank import Bank, digits
 from recombine.tasks.symbolic import addition
 
 

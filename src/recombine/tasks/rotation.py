@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from recombine.bank import Bank, digits
-from recombine.encode import join, one_hot
-from recombine.error import Refused
-from recombine.registry import task
-from recombine.space import Factor, Space, grid
-from recombine.task import Task
+from recombine.core.error import Refused
+from recombine.core.space import Factor, Space, grid
+from recombine.core.task import Task, task
+from recombine.tasks.banks.bank import Bank, digits
+from recombine.tasks.encode import join, one_hot
 
 LEAST = 16  # pixels a side below which a rotation by bilinear interpolation is too coarse
 EDGE = 1e-6  # pixels by which rounding may push a point out of the image

@@ -13,12 +13,11 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.func import vmap
 
-from recombine.error import Refused
-from recombine.registry import task
-from recombine.space import Mask, Points, Space
-from recombine.sprite import labels
-from recombine.support import TRIES, Empty, Support, band
-from recombine.task import Task
+from recombine.core.error import Refused
+from recombine.core.space import Mask, Points, Space
+from recombine.core.support import TRIES, Empty, Support, band
+from recombine.core.task import Task, task
+from recombine.tasks.drawing.sprite import labels
 from recombine.tasks.sprites import FACTORS, sprites
 
 REACH = {"x": 0.8, "y": 0.6}  # share of the image that a coordinate from 0 to 1 runs through

@@ -14,13 +14,12 @@ from numpy.random import Generator
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
-from recombine.error import Refused, nearest
-from recombine.registry import task
-from recombine.space import Mask, Points, Space, cube
-from recombine.sprite import compose, drawn, shrink
-from recombine.sprite import sprites as alone
-from recombine.support import Support, band, box, everything
-from recombine.task import Task
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Mask, Points, Space, cube
+from recombine.core.support import Support, band, box, everything
+from recombine.core.task import Task, task
+from recombine.tasks.drawing.sprite import compose, drawn, shrink
+from recombine.tasks.drawing.sprite import sprites as alone
 
 FACTORS = ("x", "y", "shape", "scale", "hue")
 SUPPORTS = ("random", "orthogonal", "star", "broad", "normal", "gap", "diagonal(delta)")

@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recombine.encode import join, one_hot
-from recombine.error import Refused, nearest
-from recombine.registry import task
-from recombine.space import Space, grid
-from recombine.support import Support, box, cross, values
-from recombine.task import Task
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Space, grid
+from recombine.core.support import Support, box, cross, values
+from recombine.core.task import Task, task
+from recombine.tasks.encode import join, one_hot
 
 LOGIC = {  # answers to 00, 01, 10, 11
     "false": "0000",

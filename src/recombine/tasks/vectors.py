@@ -11,12 +11,11 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn.functional import leaky_relu, normalize
 
-from recombine.compose import Combine, Composition, Part, compose
-from recombine.error import Refused
-from recombine.registry import task
-from recombine.space import Mask, Points, Space, cube
-from recombine.support import Support
-from recombine.task import Task
+from recombine.core.error import Refused
+from recombine.core.space import Mask, Points, Space, cube
+from recombine.core.support import Support
+from recombine.core.task import Task, task
+from recombine.maps.compose import Combine, Composition, Part, compose
 
 HIDDEN = 10  # tanh units of a component
 STEEP = 2.0  # scale of their weights, so that they bend within the unit cube

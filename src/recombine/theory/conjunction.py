@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from recombine.error import Refused
-from recombine.space import Points
+from recombine.core.error import Refused
+from recombine.core.space import Points
 from recombine.theory.groups import check_shown, group
 from recombine.theory.kernel import Array, Kernel, Subset, subsets
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.optimize import nnls
 
-from recombine.error import Refused
+from recombine.core.error import Refused
 from recombine.theory.kernel import Array
 
 NULL = 1e-11  # eigenvalues below this share of the largest count as zero

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.error import Refused
-from recombine.space import Points
+from recombine.core.error import Refused
+from recombine.core.space import Points
 from recombine.theory.kernel import Array, Kernel, Subset, subsets
 
 Index = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from recombine.error import Refused
+from recombine.core.error import Refused
 
 Numbers = Sequence[float] | NDArray[np.float64]
 

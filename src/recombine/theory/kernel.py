@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.error import Refused, nearest
-from recombine.space import Points
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Points
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from recombine.error import Refused
-from recombine.space import Points
+from recombine.core.error import Refused
+from recombine.core.space import Points
 from recombine.theory.kernel import Numbers, by_salience
 from recombine.theory.solve import regress, svr
 from recombine.theory.symmetry import Quotient, blocks

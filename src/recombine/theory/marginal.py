@@ -11,9 +11,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from recombine.error import Refused
-from recombine.space import Points, Space
-from recombine.support import (
+from recombine.core.error import Refused
+from recombine.core.space import Points, Space
+from recombine.core.support import (
     Axes,
     Band,
     Box,
@@ -96,8 +96,8 @@ def boxes(space: Space, support: Support) -> Boxes | None:
     Gives `None` where that is not possible (a band), and the closure where it is: a support in the
     sense of measures is closed.
 
-    >>> from recombine.space import cube
-    >>> from recombine.support import box
+    >>> from recombine.core.space import cube
+    >>> from recombine.core.support import box
     >>> boxes(cube(a=1), ~box(a=(0.2, 0.6))).tolist()
     [[[0.0], [0.2]], [[0.6], [1.0]]]
     """
@@ -199,8 +199,8 @@ def _outside(whole: Boxes, box: Boxes) -> Boxes:
 def marginal(space: Space, support: Support, name: str) -> Boxes | None:
     """Write the values that a support shows of one factor as boxes of its coordinates, if it can.
 
-    >>> from recombine.space import cube
-    >>> from recombine.support import band, cross
+    >>> from recombine.core.space import cube
+    >>> from recombine.core.support import band, cross
     >>> marginal(cube(a=1, b=1), cross(a=[0.5]) | band(0.1), "a").tolist()
     [[[0.0], [1.0]]]
     """
@@ -290,8 +290,8 @@ def compositional(
     Supports made of boxes, planes, lines, points and bands are answered exactly. Others, and
     samples (n, dim), are binned coordinate by coordinate, and the answer states its resolution.
 
-    >>> from recombine.space import cube
-    >>> from recombine.support import box, cross, everything
+    >>> from recombine.core.space import cube
+    >>> from recombine.core.support import box, cross, everything
     >>> print(compositional(cube(a=1, b=1), cross(a=[0], b=[1]) - box(a=(0.2, 0.4)), everything()))
     a in [0.2, 0.4] is asked but never shown; the values shown of a fall into 2 pieces
     """

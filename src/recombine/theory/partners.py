@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator
 
-from recombine.error import Refused, nearest
-from recombine.space import Points, Space
-from recombine.support import Axes, Band, Intersection, Support, Table, Union, Values
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Points, Space
+from recombine.core.support import Axes, Band, Intersection, Support, Table, Union, Values
 
 THICK = 1e-6  # step along a component, as a share of its range, that must stay in the support
 ROUNDS = 20  # rounds of rejection before partners count as none

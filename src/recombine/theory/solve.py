@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from recombine.error import Refused, nearest
-from recombine.space import Points
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Points
 from recombine.theory.conjunction import check_labels
 from recombine.theory.dual import hard_margin, interpolate
 from recombine.theory.groups import Groups, check_shown, group, needed

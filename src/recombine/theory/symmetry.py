@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.error import Refused
+from recombine.core.error import Refused
 from recombine.theory.dual import hard_margin, interpolate
 from recombine.theory.groups import Groups, Index
 from recombine.theory.kernel import Array, Kernel

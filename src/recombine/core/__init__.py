@@ -1,0 +1,1 @@
+"""The six nouns (space, support, task, diagnostic, experiment, claim) and what they share."""

@@ -1,0 +1,331 @@
+"""A claim: one sentence of a paper, decided by a number and its interval over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any, Literal, Protocol, TypeVar, get_args, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from recombine.core.error import Refused, nearest
+from recombine.core.experiment import EXPERIMENTS
+from recombine.core.registry import F, enter, first_line, registry
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not enough data"
+LEAST = 5  # seeds below which nothing is decided
+
+Role = Literal["headline", "detail", "control", "beyond"]
+Run = Mapping[str, Any]  # fields that differ from the size's config
+Runs = Mapping[str, Run] | Sequence[Run]
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """What a claim reads of a record."""
+
+    @property
+    def id(self) -> str:
+        """Id of the run."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Every field of its config."""
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """Its scores by name."""
+
+
+R = TypeVar("R", bound=Scored)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An outcome with the number that decided it."""
+
+    outcome: str
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    seeds: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence(Sequence[R]):
+    """The records of a claim: all of them in order, or those of one run by its name.
+
+    Every run has the same seeds in the same order, so that runs can be compared seed by seed.
+    """
+
+    runs: Mapping[str, Sequence[R]]
+
+    @overload
+    def __getitem__(self, key: str) -> Sequence[R]: ...
+    @overload
+    def __getitem__(self, key: int) -> R: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[R]: ...
+    def __getitem__(self, key: str | int | slice) -> R | Sequence[R]:
+        """Return the records of a named run, or a record by its position among all."""
+        if not isinstance(key, str):
+            return [*self][key]
+        if key not in self.runs:
+            raise nearest("run of this claim called", key, self.runs)
+        return self.runs[key]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs.values()))
+
+    def __iter__(self) -> Iterator[R]:
+        return (record for run in self.runs.values() for record in run)
+
+    def items(self) -> Iterator[tuple[str, Sequence[R]]]:
+        """Iterate over names and records."""
+        return iter(self.runs.items())
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper, the runs that decide it, and where the paper says so."""
+
+    name: str
+    sentence: str
+    experiment: str
+    check: Callable[[Evidence[Any]], Verdict]
+    runs: Callable[[str], Mapping[str, Run]]  # at a size: named runs
+    seeds: int = 5
+    paper: str = ""  # the published number
+    source: str = ""  # where it stands: figure, table, text, authors' code, or "ours"
+    oracle: str = ""  # what was chosen after held-out results were seen
+    role: Role = "detail"
+
+    @property
+    def family(self) -> str:
+        """The paper, or other family, that the claim belongs to."""
+        return self.experiment.partition(".")[0]
+
+
+CLAIMS: dict[str, Claim] = registry("claim")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Decide by one score: bounds on its mean over seeds.
+
+    Runs that are not compared are reduced seed by seed to the least favorable one: the smallest
+    for a lower bound, the largest for an upper one.
+    """
+
+    score: str
+    above: float | None
+    below: float | None
+    compare: str  # "a / b" or "a - b", by the names of runs
+    what: str
+    exact: bool
+
+    def __call__(self, evidence: Evidence[Any]) -> Verdict:
+        """Check the records."""
+        if self.compare:
+            a, operator, b = self.compare.split(" ")
+            left, right = scores(evidence[a], self.score), scores(evidence[b], self.score)
+            values = left / right if operator == "/" else left - right
+        else:
+            each = np.stack([scores(run, self.score) for _, run in evidence.items()])
+            values = each.max(axis=0) if self.above is None else each.min(axis=0)
+        if self.exact:
+            return exact(float(values[0]), above=self.above, below=self.below, what=self.what)
+        return decide(values, above=self.above, below=self.below, what=self.what)
+
+
+@overload
+def claim(
+    experiment: str,
+    *,
+    name: str,
+    sentence: str,
+    score: str,
+    above: float | None = None,
+    below: float | None = None,
+    compare: str = "",
+    what: str = "",
+    runs: Runs | Callable[[str], Runs] = ({},),
+    seeds: int = 5,
+    paper: str = "",
+    source: str = "",
+    oracle: str = "",
+    role: Role = "detail",
+) -> Claim: ...
+@overload
+def claim(
+    experiment: str,
+    *,
+    runs: Runs | Callable[[str], Runs] = ({},),
+    seeds: int = 5,
+    paper: str = "",
+    source: str = "",
+    oracle: str = "",
+    role: Role = "detail",
+) -> Callable[[F], F]: ...
+def claim(
+    experiment: str,
+    *,
+    name: str = "",
+    sentence: str = "",
+    score: str = "",
+    above: float | None = None,
+    below: float | None = None,
+    compare: str = "",
+    what: str = "",
+    runs: Runs | Callable[[str], Runs] = ({},),
+    seeds: int = 5,
+    paper: str = "",
+    source: str = "",
+    oracle: str = "",
+    role: Role = "detail",
+) -> Claim | Callable[[F], F]:
+    """Register a claim: bounds on one score as data, or a function of the records.
+
+    ```python
+    claim(
+        "toy.addition", name="composes", sentence="An MLP generalizes to held-out sums.",
+        score="risk_ood", below=0.1, runs={"mlp": {"decoder": "mlp"}}, source="Fig. 2",
+    )
+
+    @claim("toy.addition", runs={"noise": {"noise": 1.0}, "none": {}})
+    def noise_helps(records: Evidence[Record]) -> Verdict:
+        \"\"\"Noise lowers the held-out error.\"\"\"
+        return decide(scores(records["noise"], "risk") - scores(records["none"], "risk"), below=0)
+    ```
+
+    - runs: the fields that each run changes, by the run's name, or a function of the size
+    - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
+    - paper, source: the published number and where it stands
+    - oracle: what was chosen after held-out results were seen; empty if nothing was
+    - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
+    """
+    check_claim(experiment, name or "this claim", seeds, role)
+    family = experiment.partition(".")[0]
+
+    def add(
+        own: str, says: str, check: Callable[[Evidence[Any]], Verdict], source_of: Any
+    ) -> Claim:
+        entry = Claim(
+            f"{family}.{own}",
+            says,
+            experiment,
+            check,
+            lambda size: named_runs(runs(size) if callable(runs) else runs),
+            seeds,
+            paper,
+            source,
+            oracle,
+            role,
+        )
+        enter("claim", CLAIMS, entry.name, entry, source_of)
+        return entry
+
+    if score:
+        if above is None and below is None:
+            raise Refused(f"Claim {name!r} needs a bound: above, below or both.")
+        stochastic = EXPERIMENTS[experiment].stochastic
+        rule = Rule(score, above, below, compare, what or score.replace("_", " "), not stochastic)
+        return add(name, sentence, rule, rule)
+
+    def register(function: F) -> F:
+        add(function.__name__, first_line(function), function, function)
+        return function
+
+    return register
+
+
+def check_claim(experiment: str, name: str, seeds: int, role: str) -> None:
+    """Refuse a claim on an unknown experiment, with too few seeds, or with an unknown role."""
+    if experiment not in EXPERIMENTS:
+        raise nearest("experiment", experiment, EXPERIMENTS)
+    if seeds < LEAST and EXPERIMENTS[experiment].stochastic:
+        raise Refused(
+            f"{name} needs {LEAST} or more seeds, because {experiment} is stochastic; got "
+            f"seeds={seeds}."
+        )
+    if role not in get_args(Role):
+        raise nearest("role", role, get_args(Role))
+
+
+def named_runs(runs: Runs) -> dict[str, Run]:
+    """Name runs that come as a list by the fields they change."""
+    if isinstance(runs, Mapping):
+        return dict(runs)
+    labels = [", ".join(f"{k}={v}" for k, v in run.items()) or "default" for run in runs]
+    return dict(zip(labels, runs, strict=True))
+
+
+def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+    """Student's 95 % interval of a mean.
+
+    >>> low, high = interval([1.0, 2.0, 3.0])
+    >>> round(low, 3), round(high, 3)
+    (-0.484, 4.484)
+    """
+    v = np.asarray(values, dtype=np.float64)
+    if len(v) < 2:
+        return (float("-inf"), float("inf"))
+    half = float(stdtrit(len(v) - 1, 0.975)) * v.std(ddof=1) / sqrt(len(v))
+    return (float(v.mean() - half), float(v.mean() + half))
+
+
+def scores(records: Sequence[Scored], name: str, **where: Any) -> NDArray[np.float64]:
+    """Return one score of the records whose config matches `where`, in order of seed."""
+    chosen = [r for r in records if all(r.config.get(k) == v for k, v in where.items())]
+    missing = next((r for r in chosen if name not in r.scores), None)
+    if missing is not None:
+        raise Refused(
+            f"Record {missing.id} has no score {name!r}; it has {', '.join(missing.scores)}. "
+            "Run the experiment again with this version."
+        )
+    return np.array([r.scores[name] for r in sorted(chosen, key=lambda r: r.seed)])
+
+
+def decide(
+    values: Sequence[float] | NDArray[np.float64],
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    what: str,
+) -> Verdict:
+    """Decide by a mean over seeds: the whole interval must lie on one side of the bounds.
+
+    It holds when the interval lies above `above` and below `below`, it does not hold when the
+    interval lies entirely beyond one of them, and an interval across a bound decides nothing.
+    """
+    v = np.asarray(values, dtype=np.float64)
+    limits = {"above": above, "below": below}
+    bounds = [f"{side} {limit:g}" for side, limit in limits.items() if limit is not None]
+    asked = f"{what}, needed {' and '.join(bounds)}"
+    if len(v) < LEAST:
+        mean = float(v.mean()) if len(v) else None
+        return Verdict(OPEN, mean, None, len(v), f"{asked}; {LEAST} seeds are needed")
+    low, high = interval(v)
+    inside = (above is None or low > above) and (below is None or high < below)
+    beyond = (above is not None and high <= above) or (below is not None and low >= below)
+    outcome = HOLDS if inside else FAILS if beyond else OPEN
+    why = asked if inside or beyond else f"{asked}; the interval crosses the bound"
+    return Verdict(outcome, float(v.mean()), (low, high), len(v), why)
+
+
+def exact(
+    value: float, *, above: float | None = None, below: float | None = None, what: str
+) -> Verdict:
+    """Decide by one deterministic number, such as the answer of a closed form."""
+    verdict = decide([float(value)] * LEAST, above=above, below=below, what=what)
+    point = (float(value), float(value))
+    return replace(
+        verdict, value=float(value), interval=point, seeds=1, why=f"{verdict.why} (exact)"
+    )

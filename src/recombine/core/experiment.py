@@ -1,0 +1,146 @@
+"""An experiment: a frozen config and a function of it that returns one result per seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from recombine.core.error import Refused, nearest
+from recombine.core.registry import F, enter, first_line, registry
+
+SIZES = ("smoke", "quick", "paper")
+RESERVED = ("seed", "seeds", "size", "records", "workers", "dask", "json", "page", "arrays")
+
+
+def _sixteen(cfg: Any) -> int:
+    """Train up to sixteen seeds as one stack unless the experiment says otherwise."""
+    return 16
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened during training: losses and scores by step, and why it ended."""
+
+    steps: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)  # mean data loss since the step before
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    end: int = 0  # steps made
+    stopped: bool = False  # the loss came under `stop`
+    diverged: int | None = None  # the first step whose loss was not finite
+    engine: str = "turn"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment's function returns for one seed."""
+
+    scores: dict[str, float]
+    arrays: dict[str, Any] = field(default_factory=dict)
+    history: History | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A frozen config and a function of it; the config's defaults are the size `quick`."""
+
+    name: str
+    config: type
+    run: Callable[[Any, Sequence[int]], Sequence[Any]]
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    selection: str = "last step"  # how the scored model was chosen; never on held-out combinations
+    stochastic: bool = True  # False for closed forms and exact solvers: seeds do not matter
+    seeds_per_job: Callable[[Any], int] = _sixteen  # how many seeds train as one stack
+
+    @property
+    def family(self) -> str:
+        """The paper, or other family, that the experiment belongs to."""
+        return self.name.partition(".")[0]
+
+    @property
+    def sentence(self) -> str:
+        """What the experiment shows, in one sentence."""
+        return first_line(self.run)
+
+    def configure(self, size: str = "quick", **changes: Any) -> Any:
+        """Build the config of a size with some fields changed; refuse unknown fields and types."""
+        if size not in SIZES:
+            raise nearest("size", size, SIZES)
+        known = {f.name for f in fields(self.config)}
+        for name in changes:
+            if name not in known:
+                raise nearest(f"field of {self.name} called", name, known)
+        cfg = self.config(**{**self.sizes.get(size, {}), **changes})
+        check_types(cfg)
+        return cfg
+
+
+EXPERIMENTS: dict[str, Experiment] = registry("experiment")
+
+
+def experiment(
+    *,
+    smoke: Mapping[str, Any],
+    paper: Mapping[str, Any] | None = None,
+    family: str | None = None,
+    selection: str = "last step",
+    stochastic: bool = True,
+    seeds_per_job: Callable[[Any], int] | None = None,
+) -> Callable[[F], F]:
+    """Register `(cfg, seeds) -> one Result per seed` as `family.function`.
+
+    - smoke, paper: fields that these sizes change; the config's defaults are `quick`
+    - family: default is the package of the function, or its module outside a package
+    - selection: how the scored model was chosen among checkpoints or restarts
+    - stochastic: False for closed forms, whose claims need one seed
+    - seeds_per_job: `cfg -> n`, how many seeds to train as one stack (default 16)
+    """
+
+    def register(function: F) -> F:
+        hints = get_type_hints(function)
+        config = next(iter(hints.values()), None)
+        if not (isinstance(config, type) and is_dataclass(config)):
+            raise Refused(
+                f"Experiment {function.__name__!r} needs a frozen dataclass as the type of its "
+                "first argument; its fields become the flags."
+            )
+        if taken := sorted({f.name for f in fields(config)} & set(RESERVED)):
+            raise Refused(
+                f"Config {config.__name__} has the field {taken[0]!r}, which is an option of every "
+                "command; rename the field."
+            )
+        name = f"{family or family_of(function)}.{function.__name__}"
+        sizes = {"smoke": dict(smoke), "paper": dict(paper or {})}
+        entry = Experiment(
+            name, config, function, sizes, selection, stochastic, seeds_per_job or _sixteen
+        )
+        for size in SIZES:
+            entry.configure(size)
+        enter("experiment", EXPERIMENTS, name, entry, function)
+        return function
+
+    return register
+
+
+def family_of(function: Callable[..., Any]) -> str:
+    """Name the innermost package of a function, or its module where that is a single file."""
+    parts = function.__module__.split(".")
+    return parts[-2] if len(parts) > 1 else parts[0]
+
+
+def check_types(cfg: Any) -> None:
+    """Refuse a config field whose value is not of its declared type."""
+    hints = get_type_hints(type(cfg))
+    for f in fields(cfg):
+        value, kind = getattr(cfg, f.name), hints[f.name]
+        if kind is float and type(value) is int:
+            continue
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise nearest(f"{f.name} called", str(value), map(str, get_args(kind)))
+        if isinstance(kind, type) and (
+            not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))
+        ):
+            raise Refused(
+                f"Field {f.name!r} needs the type {kind.__name__}; got {value!r}, of type "
+                f"{type(value).__name__}."
+            )

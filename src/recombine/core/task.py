@@ -1,0 +1,128 @@
+"""A task: a space and two maps of one point, what the model is given and what it must produce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+from torch.func import vmap
+
+from recombine.core.error import Refused
+from recombine.core.registry import F, enter, registry
+from recombine.core.space import Mask, Points, Space
+from recombine.core.support import Support, everything, warn_unseen
+
+
+@dataclass(frozen=True)
+class Data:
+    """Points with their inputs and targets, resident as tensors."""
+
+    z: Points
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def to(self, device: str | torch.device) -> Data:
+        """Move the tensors to a device."""
+        return replace(self, x=self.x.to(device), y=self.y.to(device))
+
+    def take(self, rows: Mask) -> Data:
+        """Keep some rows."""
+        keep = torch.from_numpy(np.flatnonzero(rows)).to(self.x.device)
+        return Data(self.z[rows], self.x[keep], self.y[keep])
+
+
+@dataclass(frozen=True)
+class Split:
+    """What is shown (`train`), what is asked (`query`), and which of it was within the support."""
+
+    support: Support
+    train: Data
+    query: Data
+    inside: Mask
+
+    @property
+    def seen(self) -> Data:
+        """The asked points that lie within the support."""
+        return self.query.take(self.inside)
+
+    @property
+    def held_out(self) -> Data:
+        """The asked points that lie outside: combinations never shown."""
+        return self.query.take(~self.inside)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A space and two maps of *one* point; `data` maps them over many and is the only way to x, y.
+
+    Maps take a point as a float tensor of shape (dim,) and are batched by `torch.func.vmap`.
+    """
+
+    space: Space
+    inputs: Callable[[Tensor], Tensor]
+    targets: Callable[[Tensor], Tensor]
+
+    def data(self, z: Points, *, device: str = "cpu", chunk: int | None = 8192) -> Data:
+        """Evaluate both maps at many points."""
+        z = self.space.check(z)
+        points = torch.as_tensor(z, dtype=torch.float32, device=device)
+        if not len(z):
+            one = torch.zeros(self.space.dim, device=device)
+            x, y = self.inputs(one)[None][:0], self.targets(one)[None][:0]
+            return Data(z, x, y)
+        x = vmap(self.inputs, chunk_size=chunk)(points)
+        y = vmap(self.targets, chunk_size=chunk)(points)
+        return Data(z, x, y)
+
+    def split(
+        self,
+        support: Support,
+        *,
+        n: int | None = None,
+        rng: Generator | None = None,
+        query: Support | None = None,
+        asked: int = 4096,
+        device: str = "cpu",
+    ) -> Split:
+        """Cut the task into what is shown and what is asked; out of distribution is `~support`.
+
+        Shown: `n` draws with replacement, or every point once when `n` is `None` (finite spaces).
+        Asked: every point of `query` (default: all), or `asked` draws where they cannot be listed.
+        Warns `NotCompositional` when some value of a factor is asked but never shown.
+        """
+        query, space = query or everything(), self.space
+        if min(asked, 1 if n is None else n) < 1:
+            raise Refused(
+                f"A split into {n} shown and {asked} asked points was wanted; give 1 or more."
+            )
+        if rng is None:
+            if n is not None or not space.listable:
+                raise Refused("A random split needs rng; pass rng=np.random.default_rng(seed).")
+            rng = np.random.default_rng(0)  # nothing will be drawn
+        shown = support.points(space) if n is None else support.draw(space, n, rng=rng)
+        listed = space.listable
+        wanted = query.points(space) if listed else query.draw(space, asked, rng=rng)
+        warn_unseen(space, shown, wanted)
+        return Split(
+            support,
+            self.data(shown, device=device),
+            self.data(wanted, device=device),
+            support.contains(space, wanted),
+        )
+
+
+TASKS: dict[str, Callable[..., Any]] = registry("task")
+
+
+def task(function: F) -> F:
+    """Register a function that builds a `Task`; every argument has a default."""
+    enter("task", TASKS, function.__name__, function, function)
+    return function

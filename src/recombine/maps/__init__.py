@@ -1,0 +1,1 @@
+"""Composition functions, derivatives of any map, and interfaces of slots."""

@@ -1,0 +1,437 @@
+"""Derivatives of a map, block by block of its latents: exact, by random probes, by differences.
+
+A map is batched: (n, dim) latents to (n, …) outputs, every row from its own row alone; give a map
+of one point as `torch.func.vmap(f)`. Everything is in forward mode, since latents are few and
+outputs many.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import combinations, combinations_with_replacement, permutations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import jvp, vmap
+
+from recombine.core.error import Refused
+from recombine.core.space import Space
+
+Map = Callable[[Tensor], Tensor]
+Index = slice | Sequence[int]
+Blocks = Space | Mapping[str, Index] | Sequence[Index]
+Partition = dict[str, list[int]]
+
+HELD = 1 << 18  # outputs times points times directions that are taken at once
+KINKED = (
+    *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.RReLU, nn.Hardtanh, nn.Hardsigmoid),
+    *(nn.Threshold, nn.Hardshrink, nn.Softshrink, nn.MaxPool1d, nn.MaxPool2d),
+)
+POINTWISE = (nn.Tanh, nn.Sigmoid, nn.GELU, nn.Softplus, nn.ELU, nn.ReLU, nn.LeakyReLU)
+SHAPES = (nn.Flatten, nn.Identity)
+KNOWN = (nn.Linear, *POINTWISE, *SHAPES)
+
+
+def partition(blocks: Blocks, dim: int) -> Partition:
+    """Name the coordinates of each block, or refuse blocks that are not a partition of them.
+
+    >>> partition([slice(0, 2), [2]], 3)
+    {'0': [0, 1], '1': [2]}
+    """
+    if isinstance(blocks, Space):
+        blocks = blocks.blocks
+    if not isinstance(blocks, Mapping):
+        blocks = {str(k): block for k, block in enumerate(blocks)}
+    found = {
+        name: list(range(dim)[b]) if isinstance(b, slice) else [int(i) for i in b]
+        for name, b in blocks.items()
+    }
+    listed = [i for block in found.values() for i in block]
+    strange = sorted({i for i in listed if not 0 <= i < dim})
+    twice = sorted({i for i in listed if listed.count(i) > 1})
+    missing = sorted(set(range(dim)) - set(listed))
+    for what, which in (
+        ("do not exist", strange),
+        ("occur twice", twice),
+        ("are left out", missing),
+    ):
+        if which:
+            raise Refused(
+                f"The blocks are not a partition of {dim} latents: coordinates "
+                f"{', '.join(map(str, which[:8]))}{', …' * (len(which) > 8)} {what}."
+            )
+    if empty := [name for name, block in found.items() if not block]:
+        raise Refused(f"Block {empty[0]!r} is empty; give every block one coordinate or more.")
+    if len(found) < 2:
+        raise Refused(f"{len(found)} block was given; interaction needs two or more.")
+    return found
+
+
+def _some(z: Tensor) -> int:
+    """Give the number of latents, or refuse what is no table of points."""
+    if z.ndim != 2 or not z.numel():
+        raise Refused(f"Latents of shape {tuple(z.shape)} were given; give one or more (n, dim).")
+    return z.shape[1]
+
+
+def outputs(f: Map, z: Tensor) -> Tensor:
+    """Evaluate a map as (n, outputs), or refuse one that is not batched row by row."""
+    _some(z)
+    with torch.no_grad():
+        found, alone = f(z), f(z[:1])
+    if found.ndim < 1 or len(found) != len(z):
+        raise Refused(
+            f"The map gave shape {tuple(found.shape)} for {len(z)} points; it must give one row a "
+            "point. Wrap a map of one point in torch.func.vmap."
+        )
+    if not found.isfinite().all():
+        raise Refused("The map gives numbers that are not finite; check it at these latents.")
+    scale = float(found.abs().max()) + 1e-30
+    if float((found[:1] - alone).abs().max()) > 1e-3 * scale:
+        raise Refused(
+            "A point's outputs depend on the other points of its batch; put the model in eval()."
+        )
+    return found.reshape(len(z), -1)
+
+
+@contextmanager
+def forward_mode() -> Iterator[None]:
+    """Silence what torch's own forward mode warns of, and say what it cannot do."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
+            yield
+    except (RuntimeError, NotImplementedError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise Refused(
+            f"The map has no forward-mode derivative for many directions at once: {said} "
+            "Pass loop=True to take directions one at a time, or use differences."
+        ) from error
+
+
+def directional(f: Map, z: Tensor, *ways: Tensor, loop: bool = False) -> Tensor:
+    """Differentiate along directions: Dᵐf(z)[u₁, …, uₘ] as (p, n, outputs) for m stacks (p, dim).
+
+    >>> square = lambda z: z[:, :1] ** 2 * z[:, 1:]
+    >>> x, y = torch.eye(2)[:, None]
+    >>> directional(square, torch.tensor([[3.0, 5.0]]), x, x).item()
+    10.0
+    """
+
+    def along(at: Tensor, *rest: Tensor) -> Tensor:
+        if not rest:
+            return f(at).flatten(1)
+        slope: Tensor = jvp(lambda to: along(to, *rest[1:]), (at,), (rest[0].expand_as(at),))[1]
+        return slope
+
+    with forward_mode():
+        if loop:
+            return torch.stack([along(z, *row) for row in zip(*ways, strict=True)])
+        found: Tensor = vmap(lambda *row: along(z, *row))(*ways)
+        return found
+
+
+def chain(f: Map, z: Tensor) -> tuple[nn.Sequential, list[nn.Module]] | None:
+    """Cut an `nn.Sequential` into what comes first and its linear and pointwise layers after."""
+    if not isinstance(f, nn.Sequential):
+        return None
+    layers = list(f)
+    while layers and isinstance(layers[-1], nn.Unflatten):  # only the shape of the outputs
+        layers.pop()
+    start = 1 + max((i for i, m in enumerate(layers) if not isinstance(m, KNOWN)), default=-1)
+    first, tail = nn.Sequential(*layers[:start]), layers[start:]
+    if not any(isinstance(m, nn.Linear) for m in tail):
+        return None
+    with torch.no_grad():
+        flat = first(z[:1]).ndim == 2 or isinstance(tail[0], nn.Flatten)
+    return (first, [m for m in tail if not isinstance(m, SHAPES)]) if flat else None
+
+
+def _slopes(layer: Map, a: Tensor, order: int) -> tuple[Tensor, ...]:
+    """Give a pointwise function and its derivatives at every entry."""
+    one = torch.ones_like(a)
+
+    def more(g: Callable[[Tensor], tuple[Tensor, ...]]) -> Callable[[Tensor], tuple[Tensor, ...]]:
+        def lifted(at: Tensor) -> tuple[Tensor, ...]:
+            found: Any = jvp(g, (at,), (one,))
+            return (*found[0], found[1][-1])
+
+        return lifted
+
+    def plain(at: Tensor) -> tuple[Tensor, ...]:
+        return (layer(at),)
+
+    g: Callable[[Tensor], tuple[Tensor, ...]] = plain
+    for _ in range(order):
+        g = more(g)
+    return g(a)
+
+
+def through(
+    first: nn.Sequential, layers: Sequence[nn.Module], z: Tensor, where: Sequence[tuple[int, ...]]
+) -> Tensor:
+    """Carry all derivatives that are needed through linear and pointwise layers, hand-derived.
+
+    Lower derivatives are shared by all entries that need them, and only the entries that are asked
+    for pass the last linear layers.
+    """
+    order = len(where[0])
+    kept: list[list[tuple[int, ...]]] = [  # entries of each order, from 1 up
+        sorted({tuple(sorted(s)) for w in where for s in combinations(w, m)})
+        for m in range(1, order)
+    ]
+    kept.append([tuple(sorted(w)) for w in where])
+    place = [{w: i for i, w in enumerate(ways)} for ways in kept]
+
+    def at(m: int, of: int, chosen: Sequence[int]) -> list[int]:
+        """Find the factors of entries of order `of`: their parts of order m at some positions."""
+        return [place[m - 1][tuple(w[c] for c in chosen)] for w in kept[of - 1]]
+
+    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+    jets: list[Tensor | None] = [z, eye[[i for (i,) in kept[0]]][:, None].expand(-1, *z.shape)]
+    jets += [None] * (order - 1)  # of z itself
+    if len(first):
+        columns = [torch.tensor(ways).T for ways in kept]
+        jets = [first(z).flatten(1), *(directional(first, z, *eye[c]) for c in columns)]
+    last = max((i for i, m in enumerate(layers) if not isinstance(m, nn.Linear)), default=-1)
+    for i, layer in enumerate(layers):
+        if i == last + 1:  # linear from here on
+            jets[:order] = [None] * order
+        if isinstance(layer, nn.Linear):
+            jets = _linear(layer, jets)
+            continue
+        value = jets[0]
+        assert value is not None
+        slope = _slopes(layer, value, order)
+        f1, f2, f3 = (jets[m] if m <= order else None for m in (1, 2, 3))
+        assert f1 is not None
+        if order >= 3:
+            i1, j1, k1 = (f1[at(1, 3, [c])] for c in range(3))
+            t = slope[3] * i1 * j1 * k1
+            if f2 is not None:
+                pairs = (f2[at(2, 3, c)] for c in ((1, 2), (0, 2), (0, 1)))
+                t += slope[2] * sum(a * b for a, b in zip((i1, j1, k1), pairs, strict=True))
+            jets[3] = t if f3 is None else t.add_(slope[1] * f3)
+        if order >= 2:
+            h = (f1[at(1, 2, [0])] * f1[at(1, 2, [1])]).mul_(slope[2])
+            jets[2] = h if f2 is None else torch.addcmul(h, slope[1], f2)
+        jets[0], jets[1] = slope[0], slope[1] * f1
+    top = jets[order]
+    if top is None:  # linear throughout
+        width = [m for m in layers if isinstance(m, nn.Linear)][-1].out_features
+        return z.new_zeros(len(where), len(z), width)
+    return top
+
+
+def _linear(layer: nn.Linear, jets: list[Tensor | None]) -> list[Tensor | None]:
+    """Pass value and derivatives through one product; the bias belongs to the value alone."""
+    value, *rest = jets
+    some = [j for j in rest if j is not None]
+    moved: list[Tensor] = []
+    if some:
+        n = [len(j) for j in some]
+        together = torch.cat(some) if len(some) > 1 else some[0]
+        moved = list(
+            (together.flatten(0, 1) @ layer.weight.T).unflatten(0, together.shape[:2]).split(n)
+        )
+    held = iter(moved)
+    return [
+        None if value is None else layer(value),
+        *(j if j is None else next(held) for j in rest),
+    ]
+
+
+def entries(
+    f: Map,
+    z: Tensor,
+    where: Sequence[tuple[int, ...]],
+    *,
+    loop: bool = False,
+    chunk: int | None = None,
+) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Give derivatives by some tuples of coordinates, in pieces (rows, points, values).
+
+    A piece holds (tuples, points, outputs); chains of linear and pointwise layers go through a pass
+    of their own. `chunk` is how many directions are taken at once.
+    """
+    wide = outputs(f, z[:1]).shape[1]
+    cut = None if loop else chain(f, z)
+    room = 4 * HELD if cut else HELD
+    step = max(1, min(len(z), room // wide))
+    some = chunk or max(1, room // (wide * step))
+    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+    for i in range(0, len(z), step):
+        points = slice(i, min(i + step, len(z)))
+        for j in range(0, len(where), some):
+            rows = slice(j, min(j + some, len(where)))
+            if cut:
+                with forward_mode():
+                    found = through(*cut, z[points], where[rows])
+            else:
+                ways = eye[torch.tensor(where[rows]).T]  # (order, p, dim)
+                found = directional(f, z[points], *ways, loop=loop)
+            yield rows, points, found
+
+
+def tensor(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
+    """All derivatives of an order, exactly: (n, outputs, dim, …), the same in every order of dims.
+
+    >>> cubic = lambda z: z[:, :1] * z[:, 1:] ** 2
+    >>> tensor(cubic, torch.tensor([[1.0, 2.0]]), 2)[0, 0]
+    tensor([[0., 4.],
+            [4., 2.]])
+    """
+    where = list(combinations_with_replacement(range(_some(z)), order))
+    full: Tensor | None = None
+    with torch.no_grad():
+        for rows, points, found in entries(f, z, where, **how):
+            if full is None:
+                full = found.new_empty(len(z), found.shape[-1], *[z.shape[1]] * order)
+            at = torch.tensor(where[rows]).T
+            for turned in permutations(range(order)):
+                full[points, :, *at[list(turned)]] = found.permute(1, 2, 0)
+    assert full is not None
+    return full
+
+
+def jacobian(f: Map, z: Tensor, **how: Any) -> Tensor:
+    """First derivatives (n, outputs, dim)."""
+    return tensor(f, z, 1, **how)
+
+
+def second(f: Map, z: Tensor, **how: Any) -> Tensor:
+    """Second derivatives (n, outputs, dim, dim)."""
+    return tensor(f, z, 2, **how)
+
+
+def third(f: Map, z: Tensor, **how: Any) -> Tensor:
+    """Third derivatives (n, outputs, dim, dim, dim)."""
+    return tensor(f, z, 3, **how)
+
+
+def energies(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
+    """Squared derivatives of an order, added over outputs: (n, dim, …); outputs are never kept."""
+    where = list(combinations_with_replacement(range(_some(z)), order))
+    full = z.new_zeros(len(z), *[z.shape[1]] * order)
+    with torch.no_grad():
+        for rows, points, found in entries(f, z, where, **how):
+            at = torch.tensor(where[rows]).T
+            squares = found.square().sum(dim=2).T.to(full)
+            for turned in permutations(range(order)):
+                full[points, *at[list(turned)]] = squares
+    return full
+
+
+def labels(blocks: Partition) -> Tensor:
+    """Number the block of each coordinate."""
+    at = torch.empty(sum(map(len, blocks.values())), dtype=torch.int64)
+    for k, block in enumerate(blocks.values()):
+        at[block] = k
+    return at
+
+
+def within(label: Tensor, order: int) -> Tensor:
+    """Mark the entries of a derivative (dim, …) whose coordinates lie in one block."""
+    views = [label.view(*[-1 if a == b else 1 for b in range(order)]) for a in range(order)]
+    same = torch.ones((), dtype=torch.bool)
+    for other in views[1:]:
+        same = same & (views[0] == other)
+    return same.expand(*[len(label)] * order)
+
+
+def signs(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
+    """Draw -1 and 1 at even odds."""
+    source = torch.Generator().manual_seed(seed)
+    return (2 * torch.randint(2, tuple(shape), generator=source) - 1).to(like)
+
+
+def estimate(draws: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean over the first axis and its standard error."""
+    n = len(draws)
+    spread = draws.std(dim=0) / n**0.5 if n > 1 else torch.full_like(draws[0], torch.nan)
+    return draws.mean(dim=0), spread
+
+
+def _along(
+    f: Map, z: Tensor, ways: Sequence[Tensor], loop: bool, chunk: int | None
+) -> Iterator[Tensor]:
+    """Differentiate along stacks of directions, some at a time."""
+    wide = outputs(f, z[:1]).shape[1]
+    some = chunk or max(1, HELD // (wide * len(z)))
+    for row in zip(*(w.split(some) for w in ways), strict=True):
+        yield directional(f, z, *row, loop=loop)
+
+
+def probe_norms(
+    f: Map, z: Tensor, blocks: Blocks, *, probes: int = 8, seed: int = 0,
+    loop: bool = False, chunk: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Estimate ‖∂f/∂z_k‖² of every output and block: (probes, n, blocks, outputs), unbiased."""
+    label = labels(partition(blocks, z.shape[1])).to(z.device)
+    mask = (label == torch.arange(int(label.max()) + 1, device=z.device)[:, None]).to(z)
+    u = signs((probes, 1, z.shape[1]), z, seed) * mask  # (probes, blocks, dim)
+    with torch.no_grad():
+        found = torch.cat(list(_along(f, z, [u.flatten(0, 1)], loop, chunk))).square()
+    return found.view(*u.shape[:2], *found.shape[1:]).transpose(1, 2)
+
+
+def probe_pairs(
+    f: Map, z: Tensor, blocks: Blocks, *, probes: int = 8, seed: int = 0,
+    loop: bool = False, chunk: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Estimate ‖D²f‖² between every two blocks: (probes, n, blocks, blocks), unbiased."""
+    label = labels(partition(blocks, z.shape[1])).to(z.device)
+    k = int(label.max()) + 1
+    mask = (label == torch.arange(k, device=z.device)[:, None]).to(z)
+    i, j = torch.triu_indices(k, k)
+    u, v = signs((2, probes, 1, z.shape[1]), z, seed)
+    ways = [(u * mask[i]).flatten(0, 1), (v * mask[j]).flatten(0, 1)]
+    with torch.no_grad():
+        found = [p.square().sum(dim=2) for p in _along(f, z, ways, loop, chunk)]
+    squares = torch.cat(found).unflatten(0, (probes, len(i))).to(z)
+    full = z.new_empty(probes, len(z), k, k)
+    full[:, :, i, j] = full[:, :, j, i] = squares.transpose(1, 2)
+    return full
+
+
+def probe_cross(
+    f: Map, z: Tensor, blocks: Blocks, order: int, *, probes: int = 8, seed: int = 0,
+    shuffled: bool = False, loop: bool = False, chunk: int | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Estimate the energy of entries that touch two blocks or more, and of all: (probes, n) each.
+
+    Both are unbiased and take one derivative a block and one more for each probe. `shuffled` gives
+    each probe a random partition of the same sizes instead.
+    """
+    label = labels(partition(blocks, z.shape[1])).to(z.device)
+    k, dim = int(label.max()) + 1, z.shape[1]
+    source = torch.Generator().manual_seed(seed + 1)
+    own = []
+    for _ in range(probes):
+        own.append(label[torch.randperm(dim, generator=source).to(z.device)] if shuffled else label)
+    mask = (torch.stack(own)[:, None] == torch.arange(k, device=z.device)[:, None]).to(z)
+    mask = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)  # all, then block by block
+    ways = [(u[:, None] * mask).flatten(0, 1) for u in signs((order, probes, dim), z, seed)]
+    with torch.no_grad():
+        found = torch.cat(list(_along(f, z, ways, loop, chunk))).unflatten(0, mask.shape[:2])
+    every, parts = found[:, 0], found[:, 1:].sum(dim=1)
+    return (every - parts).square().sum(dim=2), every.square().sum(dim=2)
+
+
+def difference(f: Map, z: Tensor, *steps: Tensor) -> Tensor:
+    """Difference along steps (n, dim) in turn; for two f(z+a+b) - f(z+a) - f(z+b) + f(z).
+
+    With steps in different blocks it is 0 for all z, a, b if and only if the map is a sum over
+    blocks, whatever the map: no derivative is needed.
+    """
+    total: Tensor | None = None
+    with torch.no_grad():
+        for m in range(len(steps) + 1):
+            for chosen in combinations(steps, m):
+                value = f(z + sum(chosen)) * (-1.0) ** (len(steps) - m)
+                total = value if total is None else total + value
+    assert total is not None
+    return total.flatten(1)

@@ -1,0 +1,260 @@
+"""Pictures of Liang et al. 2025: where decoders err, and what their layers make of the hole."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import NDArray
+
+from recombine.core.registry import figure
+from recombine.report.plot import LINES, MUTED, canvas, heat_maps, outline, place, styled
+from recombine.runs.record import Record
+
+Arrays = Callable[[Record], dict[str, Any]]
+Kind = tuple[Any, ...]
+
+DECODERS = {
+    "mlp": "MLP",
+    "cnn": "CNN",
+    "transformer": "transformer",
+    "spatial": "MLP told each pixel",
+    "low_rank": "low rank",
+    "outer": "product of two drawings",
+}
+CODES = {"population": "population", "one_hot": "one-hot", "ramp": "ramp"}
+ONE_HOT = ("spatial", "low_rank")  # decoders whose usual code this is; others take population codes
+CURES = {
+    (False, False): "",
+    (True, False): " + entropy",
+    (False, True): " + variance",
+    (True, True): " + both penalties",
+}
+FLOOR = 1e-6  # shares of energy below this are not told apart
+
+
+def kind(record: Record) -> Kind:
+    """Tell which decoder, code and cure a run is about, in the order of the pictures."""
+    c = record.config
+    return (
+        [*DECODERS].index(c["decoder"]),
+        [*CODES].index(c["encoding"]),
+        c["stripes"],
+        c["absent"] if c["stripes"] else "",
+        c["entropy"] > 0,
+        c["variance"] > 0,
+    )
+
+
+def name(which: Kind) -> str:
+    """Say a kind of run in words."""
+    at, code, stripes, absent, entropy, variance = which
+    decoder, usual = [*DECODERS][at], "one_hot" if [*DECODERS][at] in ONE_HOT else "population"
+    said = DECODERS[decoder] + CURES[entropy, variance]
+    said += f" + {stripes:g} stripes ({absent})" if stripes else ""
+    return said if [*CODES][code] == usual else f"{said}, {[*CODES.values()][code]}"
+
+
+def kinds(records: Sequence[Record]) -> dict[Kind, list[Record]]:
+    """Group runs by kind, seeds in order; of several settings of a kind, keep the middle depth."""
+    groups: dict[Kind, dict[Any, list[Record]]] = {}
+    for r in records:
+        setting = (r.config["depth"], json.dumps(dict(r.config), sort_keys=True, default=str))
+        groups.setdefault(kind(r), {}).setdefault(setting, []).append(r)
+    found = {}
+    for which in sorted(groups):
+        settings = sorted(groups[which])
+        middle = settings[(len(settings) - 1) // 2]
+        found[which] = sorted(groups[which][middle], key=lambda r: r.seed)
+    return found
+
+
+def first_with(records: Sequence[Record], arrays_of: Arrays, *names: str) -> dict[str, Any] | None:
+    """Give the arrays of the first run that has all of these."""
+    return next((held for r in records if set(names) <= set(held := arrays_of(r))), None)
+
+
+def plain(records: Sequence[Record], decoder: str) -> list[Record]:
+    """Keep the runs of a decoder with population codes and without a cure."""
+    which = ([*DECODERS].index(decoder), 0, 0.0, "", False, False)
+    return kinds(records).get(which, [])
+
+
+@figure("liang2025.hidden_square")
+def error_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Error at every place of the bump for each decoder, code and cure, mean over seeds; what was
+    hidden is outlined.
+
+    Of several depths, the middle one is shown. Errors are divided by those of a blank image.
+    """
+    maps = {}
+    for which, mine in kinds(records).items():
+        held = []
+        for r in mine:
+            found = arrays_of(r)
+            if {"error_map", "support"} <= set(found) and r.scores.get("blank_id"):
+                seen = r.scores["blank_id"]
+                blank = np.where(found["support"], seen, r.scores.get("blank_ood") or seen)
+                held.append((np.asarray(found["error_map"]) / blank, found["support"]))
+        if held:
+            maps[name(which)] = (np.mean([error for error, _ in held], axis=0), held[0][1])
+    return heat_maps(maps, names=("x", "y")) if maps else None
+
+
+@figure("liang2025.hidden_square")
+def embeddings(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """What the low-rank decoder draws for some values of x and of y, before and after training;
+    penalties turn the images into stripes.
+
+    Every image has its own scale of colors, with white at zero.
+    """
+    low_rank = kinds([r for r in records if r.config["decoder"] == "low_rank"])
+    rows: list[tuple[str, NDArray[Any]]] = []
+    ways = {"no": (False, False), "variance": (False, True), "both": (True, True)}
+    for words, cured in ways.items():
+        mine = [r for which, group in low_rank.items() if which[4:] == cured for r in group]
+        if held := first_with(mine, arrays_of, "embeddings_start", "embeddings_end"):
+            if not rows:
+                rows.append(("before", held["embeddings_start"]))
+            rows.append((f"after,\n{words}\npenalty", held["embeddings_end"]))
+    if not rows:
+        return None
+    side, left, top = 62, 104, 24
+    count = rows[0][1].shape[1]
+    with styled():
+        figure = canvas(left + 2 * count * side + 26, top + len(rows) * side + 8)
+        for i, (label, images) in enumerate(rows):
+            for factor in range(2):
+                for k in range(count):
+                    at = left + (factor * count + k) * side + 16 * factor
+                    axes = place(figure, at, top + i * side, side - 5, side - 5)
+                    image = images[factor, min(k, images.shape[1] - 1)]
+                    most = float(np.abs(image).max()) or 1.0
+                    axes.imshow(image, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="none")
+                    axes.set(xticks=[], yticks=[])
+                    axes.spines[:].set_visible(False)
+                    if not i and not k:
+                        axes.set_title(f"values of {'xy'[factor]}", fontsize=12, loc="left")
+                    if not factor and not k:
+                        axes.set_ylabel(
+                            label, rotation=0, ha="right", va="center", fontsize=11, labelpad=6
+                        )
+        return figure
+
+
+def some(count: int, most: int = 8) -> list[int]:
+    """Choose every other layer, with the first and the last, and no more than fit into a row.
+
+    Where layers with weights take turns with activation functions, these are the latter.
+
+    >>> some(9), some(3), some(30)
+    ([0, 2, 4, 6, 8], [0, 1, 2], [0, 4, 8, 12, 17, 21, 25, 29])
+    """
+    wanted = count if count < 5 else min(most, (count + 1) // 2)
+    return [int(i) for i in np.linspace(0, count - 1, wanted).round()]
+
+
+def title(layer: str) -> str:
+    """Say which layer this is."""
+    return layer if layer in ("input", "output") else f"layer {layer}"
+
+
+@figure("liang2025.hidden_square")
+def volume_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """How much room each place of the bump takes up in the layers of a decoder (logarithm of the
+    volume, brighter is more), and how orthogonal x and y are there (F, 1 if they are); one seed.
+
+    Colors span three standard deviations around the mean of each layer; what was hidden is
+    outlined.
+    """
+    needed = ("transport_maps", "transport_layers", "transport_factorization", "support")
+    rows = {}
+    for decoder in ("mlp", "cnn"):
+        held = first_with(plain(records, decoder), arrays_of, *needed)
+        if held and held["transport_maps"].shape[1:] == held["support"].shape:
+            rows[DECODERS[decoder]] = held
+    if not rows:
+        return None
+    side, left, top, tall = 104, 52, 22, 150
+    columns = max(len(some(len(held["transport_layers"]))) for held in rows.values())
+    with styled():
+        figure = canvas(left + columns * (side + 10), len(rows) * tall)
+        for i, (label, held) in enumerate(rows.items()):
+            for j, at in enumerate(some(len(held["transport_layers"]))):
+                axes = place(figure, left + j * (side + 10), i * tall + top + 16, side, side)
+                _volume(axes, np.asarray(held["transport_maps"][at]), held["support"])
+                axes.set_title(
+                    f"{title(str(held['transport_layers'][at]))}\n"
+                    f"F = {held['transport_factorization'][at]:.3f}",
+                    fontsize=11, loc="left", linespacing=1.1,
+                )  # fmt: skip
+                if not j:
+                    axes.set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
+        return figure
+
+
+def _volume(axes: Axes, table: NDArray[Any], support: NDArray[np.bool_]) -> None:
+    """Draw one map with x to the right and y downwards, as an image has them."""
+    spread = 3 * float(table.std()) or 1.0
+    low, high = float(table.mean()) - spread, float(table.mean()) + spread
+    axes.imshow(table.T, cmap="viridis", vmin=low, vmax=high, interpolation="none", aspect="auto")
+    for width, color in ((3.2, "#14141c"), (1.4, "#ffffff")):  # cased, to be seen on any color
+        axes.add_collection(
+            LineCollection(outline(support), colors=color, linewidths=width, clip_on=False),
+            autolim=False,
+        )
+    axes.spines[:].set_visible(False)
+    axes.set(xticks=[], yticks=[])
+
+
+@figure("liang2025.hidden_square")
+def spectra(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """How many products of a kernel of x and a kernel of y each layer's kernel takes: the share of
+    its energy in each, from the input (light) to the output (dark); one seed.
+
+    A kernel that is a product has all its energy in the first term, a sum of two in two.
+    """
+    found = {}
+    for decoder in ("mlp", "cnn"):
+        if held := first_with(plain(records, decoder), arrays_of, "kernel_spectra"):
+            found[DECODERS[decoder]] = held["kernel_spectra"]
+    composing = {
+        which: mine
+        for which, mine in kinds(records).items()
+        if [*DECODERS][which[0]] in ("outer", "spatial")
+        or ([*DECODERS][which[0]] == "cnn" and which[2])
+        or which[4:] == (True, True)
+    }
+    for which in sorted(composing, reverse=True):
+        if held := first_with(composing[which], arrays_of, "kernel_spectra"):
+            found[name(which)] = held["kernel_spectra"]
+            break
+    if not found:
+        return None
+    with styled():
+        figure = canvas(62 + 200 * len(found), 250)
+        for i, (label, layers) in enumerate(found.items()):
+            axes = place(figure, 58 + 200 * i, 26, 176, 180)
+            terms = np.arange(1, layers.shape[1] + 1)
+            shades = np.linspace(0.2, 1.0, len(layers))
+            for values, shade in zip(layers, shades, strict=True):
+                shown = values > FLOOR
+                axes.plot(
+                    terms[shown], values[shown], color=LINES[0], alpha=shade, linewidth=1.6,
+                    marker="o", markersize=2.5,
+                )  # fmt: skip
+            axes.set(yscale="log", ylim=(FLOOR, 1.6), xlim=(0.5, len(terms) + 0.5))
+            axes.xaxis.set_major_locator(FixedLocator([1, 4, 8, 12, 16]))
+            axes.yaxis.set_major_locator(FixedLocator([1e-6, 1e-4, 1e-2, 1]))
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.set_yticklabels(["10⁻⁶", "10⁻⁴", "0.01", "1"] if not i else [])
+            axes.grid(axis="y", color=MUTED, alpha=0.18, linewidth=0.8)
+            axes.set_title(label, fontsize=12, loc="left")
+            axes.set_xlabel("term")
+            if not i:
+                axes.set_ylabel("share of the energy", labelpad=2)
+        return figure

@@ -1,0 +1,374 @@
+"""Liang et al. 2025: decoders with perfectly disentangled inputs fail on a hidden square."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from recombine.core.claim import Verdict, claim, decide, scores
+from recombine.core.diagnostic import examples, measure, observe
+from recombine.core.error import Refused
+from recombine.core.experiment import Result, experiment
+from recombine.core.support import box, cross, values
+from recombine.core.task import Data, Split, Task
+from recombine.diagnostics.factorization import kernel_fit
+from recombine.diagnostics.risk import blank, squared_error
+from recombine.models.decoders import cnn, mlp, outer
+from recombine.models.rendering import Rendered, low_rank, pixel_transformer, spatial_mlp
+from recombine.runs.record import Record
+from recombine.tasks.bumps import bumps, hole, striped_bumps
+from recombine.training.fit import cosine, fit
+from recombine.training.penalty import Penalty, rank_entropy, stripe_variance
+
+Run = Mapping[str, Any]
+
+OUTPUTS = ("risk", "position", "additivity", "error_map", "superposition", "kernel_fits")
+LAYERS = ("transport", "ranks", "factorization")
+
+
+@dataclass(frozen=True)
+class Square:
+    """A bump world with a hidden region, a decoder, and how long it trains."""
+
+    decoder: Literal["mlp", "cnn", "transformer", "spatial", "low_rank", "outer"] = "mlp"
+    """mlp, cnn and transformer are standard; spatial is an MLP that is told each pixel's place;
+    low_rank draws every value of a factor as an image; outer multiplies a drawing of each."""
+    encoding: Literal["population", "one_hot", "ramp"] = "population"
+    """How each coordinate is written: a bump of activity, one unit, or the number itself."""
+    hole: str = "center"
+    """What is hidden: center, corner, or low:high,low:high for x and y (half-open)."""
+    side: int = 14
+    """Pixels along one side of the image, and positions along each axis."""
+    sigma: float = 1.0
+    """Width of the bump in pixels."""
+    polarity: Literal["dark", "bright"] = "dark"
+    stripes: float = 0.0
+    """Also show stripes, images of one factor alone: this many for each bump shown."""
+    absent: Literal["zeros", "mean", "outside"] = "zeros"
+    """How a stripe's absent factor is encoded."""
+    samples: int = 0
+    """Training examples drawn with replacement; 0 shows every cell of the support once."""
+    entropy: float = 0.0
+    """Weight of the penalty that drives the images of low_rank to rank 1 (paper: 0.1)."""
+    variance: float = 0.0
+    """Weight of the penalty that turns the images of low_rank into stripes (paper: 0.01)."""
+    width: int = 256
+    """Units a layer (mlp), or of a pixel's token (spatial, transformer)."""
+    channels: int = 32
+    """Channels a layer (cnn)."""
+    depth: int = 3
+    """Hidden layers (all but low_rank and outer)."""
+    hidden: int = 4
+    """Hidden units for each of a token's (transformer)."""
+    dropout: float = 0.0
+    """Share of activations set to zero in training (transformer)."""
+    steps: int = 4000
+    batch: int = 32
+    lr: float = 1e-3
+    decay: float = 0.01
+    """Weight decay of AdamW."""
+    anneal: bool = True
+    """Let the learning rate fall to zero along a half cosine."""
+    follow: bool = False
+    """Ask for the hidden square a hundred times during training, and average the last five."""
+    layers: bool = True
+    """Look at every layer as well: its kernel, its geometry and its rank."""
+
+
+def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
+    """Make the task and what each seed is shown of it."""
+    if cfg.stripes < 0:
+        raise Refused(f"{cfg.stripes:g} stripes a bump were asked for; give 0 or more.")
+    kind = (cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
+    task = striped_bumps(*kind, absent=cfg.absent) if cfg.stripes else bumps(*kind)
+    shown = ~hole(cfg.hole, cfg.side)
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    if not cfg.stripes:
+        return task, [task.split(shown, n=cfg.samples or None, rng=rng) for rng in rngs]
+    whole = box(x=(0, cfg.side), y=(0, cfg.side))
+    lonely = cross(x=[cfg.side], y=[cfg.side]) - values(x=[cfg.side], y=[cfg.side])
+    splits = []
+    for rng in rngs:
+        plain = task.split(shown & whole, n=cfg.samples or None, rng=rng, query=whole)
+        z = np.resize(lonely.points(task.space), (round(cfg.stripes * len(plain.train)), 2))
+        both = task.data(np.concatenate([plain.train.z, z]))
+        splits.append(replace(plain, train=both))
+    return task, splits
+
+
+def build(cfg: Square, data: Data, seed: int) -> nn.Module:
+    """Build the decoder that a config names."""
+    if cfg.decoder == "mlp":
+        return mlp(data, width=cfg.width, depth=cfg.depth, seed=seed)
+    if cfg.decoder == "cnn":
+        return cnn(data, channels=cfg.channels, depth=cfg.depth, seed=seed)
+    if cfg.decoder == "transformer":
+        return pixel_transformer(
+            data,
+            width=cfg.width,
+            depth=cfg.depth,
+            hidden=cfg.hidden * cfg.width,
+            dropout=cfg.dropout,
+            seed=seed,
+        )
+    if cfg.decoder == "spatial":
+        return spatial_mlp(data, width=cfg.width, depth=cfg.depth, seed=seed)
+    if cfg.decoder == "low_rank":
+        return low_rank(data, seed=seed)
+    return outer(data, seed=seed)
+
+
+def penalties(cfg: Square) -> list[Penalty]:
+    """List the penalties with a weight; only low_rank has what they look for."""
+    terms = [(rank_entropy, cfg.entropy), (stripe_variance, cfg.variance)]
+    return [penalty(weight) for penalty, weight in terms if weight]
+
+
+def embeddings(model: nn.Module) -> dict[str, Any]:
+    """Give the images that a low-rank decoder draws for some values of each factor."""
+    if not isinstance(model, Rendered):
+        return {}
+    some = torch.linspace(0, model.side - 1, 4).round().long()
+    with torch.no_grad():
+        drawn = [part.images(some) for part in (model.across, model.down)]
+    return {"embeddings": torch.stack(drawn).numpy()}  # (factors, values, rows, columns)
+
+
+def kernel_answer(task: Task, split: Split) -> dict[str, float]:
+    """Score a kernel that knows only which coordinates two cells share, beside the network.
+
+    Its one number is chosen by leaving out seen cells. In the hole its answers are sums of images
+    of the same row or column: a pure memorizer.
+    """
+    query, inside = split.query, split.inside
+    if inside.all() or len(np.unique(query.z[inside], axis=0)) < 2:
+        return {}
+    found = kernel_fit(query.y.cpu().numpy(), query.z, inside, "three_valued")
+    base = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
+    return {"kernel_risk_ood": found.ood / float(base[torch.from_numpy(~inside)].mean())}
+
+
+@experiment(
+    smoke={"side": 7, "steps": 30, "width": 16, "channels": 4, "depth": 1},
+    paper={"side": 28, "samples": 2000, "channels": 64, "steps": 12500},
+    seeds_per_job=lambda cfg: 8 if cfg.decoder in ("mlp", "outer") else 1,
+)
+def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
+    """A decoder sees a bump everywhere except in a square, and is asked to draw it there."""
+    task, splits = worlds(cfg, seeds)
+    models = [build(cfg, s.train, seed) for s, seed in zip(splits, seeds, strict=True)]
+    before = [embeddings(model) for model in models]
+
+    def risks(model: nn.Module) -> Mapping[str, float]:
+        found, _ = measure(observe(model, task, splits[0]), ("risk",))
+        return {name: found[name] for name in ("risk_id", "risk_ood") if name in found}
+
+    histories = fit(
+        models,
+        [s.train for s in splits],
+        steps=cfg.steps,
+        batch=cfg.batch,
+        lr=cfg.lr,
+        options={"weight_decay": cfg.decay},
+        penalties=penalties(cfg),
+        schedule=cosine() if cfg.anneal else None,
+        scores=risks if cfg.follow else None,
+        seed=seeds,
+    )
+    results = []
+    for model, split, history, first in zip(models, splits, histories, before, strict=True):
+        seen = observe(model, task, split)
+        found, arrays = measure(seen, (*OUTPUTS, *(LAYERS if cfg.layers else ())))
+        found |= kernel_answer(task, split)
+        if {"factorization_input", "factorization_last"} <= set(found):
+            found["factorization_lost"] = found["factorization_input"] - found["factorization_last"]
+        if {"volume_ratio_input", "volume_ratio_last"} <= set(found):
+            found["volume_left"] = found["volume_ratio_last"] / found["volume_ratio_input"]
+        found |= {f"{name}_late": mean(values[-5:]) for name, values in history.scores.items()}
+        arrays |= {f"{k}_start": v for k, v in first.items()}
+        arrays |= {f"{k}_end": v for k, v in embeddings(model).items()}
+        results.append(Result(found, arrays | examples(seen), history))
+    return results
+
+
+def own(size: str, decoder: str, encoding: str) -> Run:
+    """Give what a decoder needs to fit what it is shown; chosen on seen combinations only."""
+    if decoder == "cnn" and size == "quick":
+        steps = 3000 if encoding == "ramp" else 800
+        return {"depth": 4, "channels": 16, "steps": steps, "batch": 16, "lr": 3e-3}
+    if decoder == "outer" and size == "quick":
+        return {"steps": 1200}
+    if decoder == "cnn" and size == "paper":
+        return {"depth": 4, "steps": 3125}
+    if decoder == "transformer" and size == "quick":
+        return {"side": 10, "width": 32, "depth": 2, "steps": 1500, "batch": 8, "lr": 2e-3}
+    if decoder == "transformer" and size == "paper":
+        return {"width": 128, "depth": 2, "hidden": 16, "dropout": 0.1, "steps": 1250}
+    return {}
+
+
+def runs(decoders: Sequence[str], encodings: Sequence[str]) -> Callable[[str], list[Run]]:
+    """List a run for every decoder and encoding, with the decoder's own settings at each size."""
+    return lambda size: [
+        {"decoder": d, "encoding": e, **own(size, d, e)} for d in decoders for e in encodings
+    ]
+
+
+def depths(decoder: str, quick: Sequence[int], paper: Sequence[int]) -> Callable[[str], list[Run]]:
+    """List a run for every depth."""
+    return lambda size: [
+        {"decoder": decoder, **own(size, decoder, "population"), "depth": depth}
+        for depth in (paper if size == "paper" else quick)
+    ]
+
+
+def worst(records: Sequence[Record], name: str, pick: Any) -> Any:
+    """Take, for each seed, the least favorable score over decoders, encodings and depths."""
+    kinds = ("decoder", "encoding", "depth")
+    found = [
+        scores(records, name, **dict(zip(kinds, kind, strict=True)))
+        for kind in sorted({tuple(r.config[k] for k in kinds) for r in records})
+    ]
+    return pick(found, axis=0)
+
+
+POPULATION = runs(("mlp", "cnn"), ("population",))
+RAMP = runs(("mlp", "cnn"), ("ramp",))
+ONE_HOT = runs(("mlp", "cnn"), ("one_hot",))
+TRANSFORMER = runs(("transformer",), ("population",))
+DEPTHS = {
+    "mlp": depths("mlp", (2, 3, 4, 5), (3, 4, 5, 6, 7)),
+    "cnn": depths("cnn", (2, 4, 6), (2, 4, 6, 8, 10)),
+}
+PLACED = "largest share of bumps within a pixel of their place"
+FITTED = "largest ID error / blank"
+FAILED = "smallest OOD error / blank"
+
+
+@claim("liang2025.hidden_square", runs=POPULATION, paper="CNN: 0.015")
+def decoders_fit_what_they_see(records: Sequence[Record]) -> Verdict:
+    """Standard decoders (MLP, CNN) draw the bump where it was shown."""
+    return decide(worst(records, "risk_id", np.max), below=0.2, what=FITTED)
+
+
+@claim("liang2025.hidden_square", runs=POPULATION, paper="CNN: 0.77")
+def decoders_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
+    """In the hidden square the same decoders are more than half as wrong as a blank image."""
+    return decide(worst(records, "risk_ood", np.min), above=0.5, what=FAILED)
+
+
+@claim("liang2025.hidden_square", runs=POPULATION)
+def decoders_misplace_the_bump(records: Sequence[Record]) -> Verdict:
+    """Where no neighbor was shown, they put fewer than three bumps in ten in their place."""
+    return decide(worst(records, "position_deep", np.max), below=0.3, what=PLACED)
+
+
+@claim("liang2025.hidden_square", runs=RAMP, paper="CNN: 0.18")
+def ramp_codes_are_fitted(records: Sequence[Record]) -> Verdict:
+    """With plain numbers (ramp code) as inputs, too, they draw the bump where it was shown."""
+    return decide(worst(records, "risk_id", np.max), below=0.2, what=FITTED)
+
+
+@claim("liang2025.hidden_square", runs=RAMP, paper="CNN: 1.22")
+def ramp_codes_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
+    """With ramp codes, too, they are more than half as wrong as a blank image in the hole."""
+    return decide(worst(records, "risk_ood", np.min), above=0.5, what=FAILED)
+
+
+@claim("liang2025.hidden_square", runs=RAMP)
+def ramp_codes_misplace_the_bump(records: Sequence[Record]) -> Verdict:
+    """With ramp codes, too, they put fewer than three bumps in ten in their place."""
+    return decide(worst(records, "position_deep", np.max), below=0.3, what=PLACED)
+
+
+@claim("liang2025.hidden_square", runs=runs(("mlp",), ("population",)))
+def failure_is_a_superposition(records: Sequence[Record]) -> Verdict:
+    """What an MLP draws in the hole is closer to a sum of one image a factor than the truth is."""
+    gain = scores(records, "additive_ood") - scores(records, "additive_truth")
+    return decide(gain, above=0.0, what="additive share of the outputs minus that of the truth")
+
+
+@claim("liang2025.hidden_square", runs=ONE_HOT)
+def one_hot_codes_are_fitted(records: Sequence[Record]) -> Verdict:
+    """With one unit a value (one-hot code), too, they draw the bump where it was shown."""
+    return decide(worst(records, "risk_id", np.max), below=0.2, what=FITTED)
+
+
+@claim("liang2025.hidden_square", runs=ONE_HOT)
+def one_hot_codes_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
+    """With one-hot codes, too, they are more than half as wrong as a blank image in the hole."""
+    return decide(worst(records, "risk_ood", np.min), above=0.5, what=FAILED)
+
+
+@claim("liang2025.hidden_square", runs=DEPTHS["mlp"])
+def mlps_fail_at_every_depth(records: Sequence[Record]) -> Verdict:
+    """No depth of the MLP makes it less than half as wrong as a blank image in the hole."""
+    return decide(worst(records, "risk_ood", np.min), above=0.5, what=FAILED)
+
+
+@claim("liang2025.hidden_square", runs=DEPTHS["mlp"])
+def mlps_fit_at_every_depth(records: Sequence[Record]) -> Verdict:
+    """MLPs of all these depths draw the bump where it was shown."""
+    return decide(worst(records, "risk_id", np.max), below=0.2, what=FITTED)
+
+
+@claim("liang2025.hidden_square", runs=DEPTHS["cnn"])
+def cnns_fail_at_every_depth(records: Sequence[Record]) -> Verdict:
+    """No depth of the CNN makes it less than half as wrong as a blank image in the hole."""
+    return decide(worst(records, "risk_ood", np.min), above=0.5, what=FAILED)
+
+
+@claim("liang2025.hidden_square", runs=DEPTHS["cnn"])
+def cnns_fit_at_every_depth(records: Sequence[Record]) -> Verdict:
+    """CNNs of all these depths draw the bump where it was shown."""
+    return decide(worst(records, "risk_id", np.max), below=0.2, what=FITTED)
+
+
+@claim("liang2025.hidden_square", runs=TRANSFORMER)
+def transformers_fit_what_they_see(records: Sequence[Record]) -> Verdict:
+    """A transformer over pixels draws the bump where it was shown."""
+    return decide(scores(records, "risk_id"), below=0.2, what="ID error / blank")
+
+
+@claim("liang2025.hidden_square", runs=TRANSFORMER)
+def transformers_fail_in_the_hole(records: Sequence[Record]) -> Verdict:
+    """A transformer over pixels is more than half as wrong as a blank image in the hole."""
+    return decide(scores(records, "risk_ood"), above=0.5, what="OOD error / blank")
+
+
+@claim("liang2025.hidden_square", runs=POPULATION)
+def outputs_are_pieced_together(records: Sequence[Record]) -> Verdict:
+    """Training images of its row and column explain a drawing in the hole better than the truth."""
+    gain = worst(records, "superposition_index", np.min)
+    return decide(gain, above=0.0, what="R² by those images minus R² by the true image")
+
+
+@claim("liang2025.hidden_square", runs=runs(("mlp",), ("population", "one_hot")))
+def memorizing_kernel_errs_alike(records: Sequence[Record]) -> Verdict:
+    """An MLP errs in the hole like a kernel that knows only which coordinates two cells share."""
+    ratio = [
+        np.log(
+            scores(records, "risk_ood", encoding=e) / scores(records, "kernel_risk_ood", encoding=e)
+        )
+        for e in ("population", "one_hot")
+    ]
+    apart = np.exp(np.abs(ratio).max(axis=0))
+    return decide(apart, below=1.5, what="factor between the two OOD errors")
+
+
+@claim("liang2025.hidden_square", runs=POPULATION)
+def factors_mix_again_layer_by_layer(records: Sequence[Record]) -> Verdict:
+    """Directions of the two factors, orthogonal at the input, lean together in the last layer."""
+    lost = worst(records, "factorization_lost", np.min)
+    return decide(lost, above=0.0, what="factorization of the input minus that of the last layer")
+
+
+@claim("liang2025.hidden_square", runs=POPULATION)
+def the_hole_shrinks_inside(records: Sequence[Record]) -> Verdict:
+    """In the last hidden layer the hole takes up less room than at the input."""
+    left = worst(records, "volume_left", np.max)
+    return decide(left, below=1.0, what="held-out to seen volume, last layer over input")

@@ -1,0 +1,142 @@
+"""Liang et al. 2025, the other way round: reading where a bump is instead of drawing it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recombine.core.claim import Verdict, claim, decide, scores
+from recombine.core.diagnostic import Observed, measure, observe
+from recombine.core.experiment import Result, experiment
+from recombine.core.task import Split, Task
+from recombine.diagnostics.position import deep
+from recombine.models.decoders import cnn
+from recombine.models.rendering import encoder
+from recombine.runs.record import Record
+from recombine.tasks.bumps import bumps, hole
+from recombine.training.fit import cosine, fit
+
+Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A bump world with a hidden region, and a network that reads it or draws it."""
+
+    direction: Literal["read", "draw"] = "read"
+    """read takes the image and gives the code; draw takes the code and gives the image."""
+    encoding: Literal["population", "ramp"] = "population"
+    """The code of each coordinate: a bump of activity, or the number itself."""
+    hole: str = "center"
+    """What is hidden: center, corner, or low:high,low:high for x and y (half-open)."""
+    side: int = 14
+    """Pixels along one side of the image, and positions along each axis."""
+    sigma: float = 1.0
+    """Width of the bump in pixels."""
+    polarity: Literal["dark", "bright"] = "bright"
+    samples: int = 0
+    """Training examples drawn with replacement; 0 shows every cell of the support once."""
+    channels: int = 16
+    """Of the first convolution, doubled twice (read), or of every layer (draw)."""
+    steps: int = 800
+    batch: int = 16
+    lr: float = 3e-3
+    """Falls along a cosine."""
+
+
+def backwards(task: Task) -> Task:
+    """Give what was to be produced, and ask for what was given."""
+    return Task(task.space, inputs=task.targets, targets=task.inputs)
+
+
+def decoded(codes: Tensor, side: int) -> NDArray[np.float64]:
+    """Read coordinates from codes (n, dim): the strongest unit of each half, or the numbers."""
+    if codes.shape[1] == 2:
+        return codes.double().numpy()
+    return codes.reshape(-1, 2, side).argmax(dim=2).double().numpy()
+
+
+def reading_scores(seen: Observed, side: int) -> dict[str, float]:
+    """Score what was read: error relative to the mean of the codes shown, and places within one.
+
+    `position_deep` leaves out hidden cells next to a shown one, as for decoders.
+    """
+    split: Split = seen.split
+    query, inside = split.query, split.inside
+    error = (seen.outputs - query.y).square().mean(dim=1).double().numpy()
+    mean = (split.train.y.mean(dim=0) - query.y).square().mean(dim=1).double().numpy()
+    hit = np.abs(decoded(seen.outputs, side) - query.z).max(axis=1) <= 1
+    table = np.zeros(seen.task.space.size, dtype=bool)
+    at = seen.task.space.index(query.z)
+    table[at] = inside
+    far = deep(table.reshape(seen.task.space.shape)).ravel()[at]
+    found = {}
+    for name, rows in (("id", inside), ("ood", ~inside)):
+        found[f"mse_{name}"] = float(error[rows].mean())
+        found[f"risk_{name}"] = float(error[rows].mean() / mean[rows].mean())
+    for name, rows in (("id", inside), ("ood", ~inside), ("deep", far)):
+        if rows.any():
+            found[f"position_{name}"] = float(hit[rows].mean())
+    return found
+
+
+@experiment(
+    smoke={"side": 9, "channels": 4, "steps": 8},
+    # 20 epochs of 2000 examples.
+    paper={"side": 28, "samples": 2000, "channels": 32, "steps": 1250, "batch": 32, "lr": 1e-3},
+    seeds_per_job=lambda cfg: 1,
+)
+def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
+    """An encoder sees a bump everywhere except in a square, and is asked where it is there."""
+    drawing = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
+    task = backwards(drawing) if cfg.direction == "read" else drawing
+    results = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        split = task.split(~hole(cfg.hole, cfg.side), n=cfg.samples or None, rng=rng)
+        if cfg.direction == "read":
+            widths = (cfg.channels, 2 * cfg.channels, 4 * cfg.channels)
+            model = encoder(split.train, channels=widths, seed=seed)
+        else:
+            model = cnn(split.train, channels=cfg.channels, depth=4, seed=seed)
+        (history,) = fit(
+            model,
+            split.train,
+            steps=cfg.steps,
+            batch=cfg.batch,
+            lr=cfg.lr,
+            schedule=cosine(),
+            seed=[seed],
+        )
+        seen = observe(model, task, split)
+        found, arrays = measure(seen, ("error_map",))
+        if cfg.direction == "read":
+            found |= reading_scores(seen, cfg.side)
+        else:
+            found |= measure(seen, ("risk", "position"))[0]
+        results.append(Result(found, arrays, history))
+    return results
+
+
+def both_ways(size: str) -> list[Run]:
+    """Read, and draw with what a decoder needs; chosen on seen cells only."""
+    own: Run = {"channels": 64, "steps": 3125} if size == "paper" else {}
+    return [{}, {"direction": "draw", **own}]
+
+
+@claim("liang2025.reading", runs=both_ways)
+def reading_and_drawing_are_fitted(records: Sequence[Record]) -> Verdict:
+    """Where the bump was shown, an encoder reads its place and a decoder draws it."""
+    found = [scores(records, "risk_id", direction=d) for d in ("read", "draw")]
+    return decide(np.max(found, axis=0), below=0.1, what="larger ID error / constant answer")
+
+
+@claim("liang2025.reading", runs=both_ways)
+def reading_generalizes_better_than_drawing(records: Sequence[Record]) -> Verdict:
+    """Deep in the hole an encoder places more bumps than a decoder draws in their place."""
+    read, draw = (scores(records, "position_deep", direction=d) for d in ("read", "draw"))
+    what = "share of bumps within a pixel, read minus drawn"
+    return decide(read - draw, above=0.0, what=what)

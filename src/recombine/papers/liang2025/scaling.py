@@ -1,0 +1,227 @@
+"""Liang et al. 2025: how the samples that a decoder needs to compose grow with the image."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from recombine.core.claim import FAILS, HOLDS, OPEN, Verdict, claim, decide, scores
+from recombine.core.diagnostic import measure, observe, predict
+from recombine.core.error import Refused
+from recombine.core.experiment import History, Result, experiment
+from recombine.core.space import Factor, Points, Space
+from recombine.core.support import Support, box
+from recombine.core.task import Data, Split, Task
+from recombine.diagnostics.risk import blank, squared_error
+from recombine.models.decoders import cnn
+from recombine.runs.record import Record
+from recombine.tasks.bumps import striped_bumps
+from recombine.theory.growth import Growth, least, power
+from recombine.training.fit import cosine, fit
+
+Run = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Need:
+    """An image side, what is shown of it, and what counts as composing.
+
+    Channels, depth, steps and rate were chosen by the error on seen places alone, with seeds 100 to
+    102. Hole and first number were not: a hole of 0.3, first tried on seeds 0 to 4, no stripes,
+    was filled by interpolation from the first 16 samples at side 8. 0.5, the upper middle of the
+    authors' 0.2 to 0.6, and 8 samples were taken when held-out errors at 0.5 and 0.6 had been seen
+    with seed 100. Claims that depend on them say *oracle hole*; their bounds are older. Steps were
+    raised from 600 to 800 after a first measurement: one seed had not fitted what it was shown.
+    """
+
+    side: int = 8
+    """Pixels along one side of the image; places are continuous in [0, side)."""
+    stripes: float = 0.0
+    """Stripes, images of one factor alone, for each bump; they count as samples."""
+    hole: float = 0.5
+    """Side of the hidden square, in the middle, as a share of the image's."""
+    threshold: float = 0.5
+    """A decoder composes when its error in the hole is below this share of a blank image's."""
+    first: int = 8
+    """Samples of the first training; the most is steps × batch, when each is seen once."""
+    ratio: float = 1.5
+    """How closely the least number is found: within this factor."""
+    asked: int = 512
+    """New places at which errors are measured, in the hole and as many outside."""
+    channels: int = 16
+    depth: int = 2
+    steps: int = 800
+    batch: int = 16
+    lr: float = 5e-3
+
+
+def world(cfg: Need) -> tuple[Task, Support, Support]:
+    """Make the task with continuous places, the whole image, and the hole in its middle."""
+    if not (0 < cfg.hole < 1 and cfg.stripes >= 0 and cfg.steps * cfg.batch >= cfg.first):
+        raise Refused(
+            f"A hole of {cfg.hole:g} of the side, {cfg.stripes:g} stripes a bump and {cfg.first} "
+            f"to {cfg.steps * cfg.batch} samples were asked for; give a hole between 0 and 1, 0 or "
+            "more stripes, and steps × batch of at least `first`."
+        )
+    # The value `side` means that a factor is absent, as in `striped_bumps`.
+    space = Space(tuple(Factor(name, low=0.0, high=cfg.side + 1.0) for name in ("x", "y")))
+    task = replace(striped_bumps(cfg.side), space=space)
+    ends = (cfg.side * (1 - cfg.hole) / 2, cfg.side * (1 + cfg.hole) / 2)
+    whole = (0.0, float(cfg.side))
+    return task, box(x=whole, y=whole), box(x=ends, y=ends)
+
+
+def nested(cfg: Need, bumps: Points, stripes: Points, n: int) -> Points:
+    """Take the first `n` samples, bumps and stripes in their proportion; smaller sets lie within.
+
+    >>> nested(Need(stripes=0.5), np.zeros((9, 2)), np.ones((9, 2)), 6)[:, 0]
+    array([0., 0., 0., 0., 1., 1.])
+    """
+    lonely = round(n * cfg.stripes / (1 + cfg.stripes))
+    return np.concatenate([bumps[: n - lonely], stripes[:lonely]])
+
+
+@experiment(
+    smoke={"threshold": 1e6, "steps": 8, "batch": 4, "channels": 2, "depth": 2, "asked": 8},
+    paper={"side": 24, "channels": 128, "depth": 8, "steps": 12_500, "batch": 32, "lr": 1e-3},
+    seeds_per_job=lambda cfg: 1,
+)
+def scaling(cfg: Need, seeds: Sequence[int]) -> list[Result]:
+    """The least number of samples with which a CNN draws the bump in the hidden square."""
+    return [search(cfg, seed) for seed in seeds]
+
+
+def search(cfg: Need, seed: int) -> Result:
+    """Train on nested sets of samples, ever more of them, then between, until one is enough."""
+    task, whole, hidden = world(cfg)
+    rng, most = np.random.default_rng(seed), cfg.steps * cfg.batch
+    shown = whole - hidden
+    bumps = shown.draw(task.space, most, rng=rng)
+    stripes = whole.draw(task.space, most, rng=rng)
+    stripes[np.arange(most), np.arange(most) % 2] = cfg.side  # one factor is absent, in turn
+    asked = [part.draw(task.space, cfg.asked, rng=rng) for part in (shown, hidden)]
+    query, inside = task.data(np.concatenate(asked)), np.repeat([True, False], cfg.asked)
+    tried: dict[int, dict[str, float]] = {}
+    histories: dict[int, History] = {}
+
+    def passes(n: int) -> bool:
+        train = task.data(nested(cfg, bumps, stripes, n))
+        model = cnn(train, channels=cfg.channels, depth=cfg.depth, seed=seed)
+        (histories[n],) = fit(
+            model,
+            train,
+            steps=cfg.steps,
+            batch=cfg.batch,
+            lr=cfg.lr,
+            schedule=cosine(),
+            seed=[seed],
+        )
+        if histories[n].diverged is not None:
+            return False
+        split = Split(shown, train, query, inside)
+        tried[n], _ = measure(observe(model, task, split), ["risk"])
+        tried[n]["risk_train"] = refit(model, train.take(shown.contains(task.space, train.z)))
+        return tried[n]["risk_ood"] < cfg.threshold
+
+    found = least(passes, cfg.first, most, ratio=cfg.ratio)
+    kept = found.value
+    if kept not in tried:
+        return Result({}, {}, histories[kept])
+    rows = sorted(tried)
+    names = ("risk_train", "risk_id", "risk_ood")
+    arrays = {name: np.array([tried[n][name] for n in rows]) for name in names}
+    own = {
+        "least": kept,  # or, when not reached, the most that was tried
+        "reached": found.reached,
+        "failed": found.failed,
+        "trainings": len(rows),
+        "worst_fit": max(arrays["risk_train"]),
+    }
+    numbers = {name: float(value) for name, value in (own | tried[kept]).items()}
+    return Result(numbers, {"tried": np.array(rows)} | arrays, histories[kept])
+
+
+def refit(model: nn.Module, shown: Data, most: int = 512) -> float:
+    """Measure the error on bumps that were shown, divided by a blank image's."""
+    y = shown.y[:most]
+    error = squared_error(predict(model, shown.x[:most]), y).mean()
+    return float(error / squared_error(torch.full_like(y, blank(y)), y).mean())
+
+
+SIDES = {"smoke": (8, 9), "quick": (8, 11, 14), "paper": (24, 32, 40)}
+ORACLE = "oracle hole"  # see `Need`
+EXPONENT = f"exponent of the side, {ORACLE}"
+STRIPES = 0.5  # one for every two bumps, a third of what is shown
+
+
+def runs(*stripes: float) -> Callable[[str], list[Run]]:
+    """List a run for every side at a size, with so many stripes a bump."""
+    return lambda size: [{"side": n, "stripes": s} for s in stripes for n in SIDES[size]]
+
+
+def growths(records: Sequence[Record], stripes: float) -> list[Growth]:
+    """Fit one power law of the side to each seed's least numbers of samples."""
+    sides = sorted({r.config["side"] for r in records})
+    found = [
+        np.array([scores(records, name, side=n, stripes=stripes) for n in sides]).T
+        for name in ("least", "reached")
+    ]
+    return [power(sides, need, (got > 0).tolist()) for need, got in zip(*found, strict=True)]
+
+
+def bounded(verdict: Verdict, sure: str, fits: Sequence[Growth]) -> Verdict:
+    """Leave a claim open where exponents are only bounds, unless its outcome is `sure` anyhow.
+
+    `sure` is the outcome that larger exponents would not change.
+    """
+    loose = sum(not g.closed for g in fits)
+    if not loose or (verdict.outcome == sure and not any(g.falls for g in fits)):
+        return verdict
+    why = f"{verdict.why}; {loose} of {len(fits)} fits contain a side that was not reached"
+    return replace(verdict, outcome=OPEN, why=why)
+
+
+@claim("liang2025.scaling", runs=runs(0.0, STRIPES))
+def every_number_of_samples_is_fitted(records: Sequence[Record]) -> Verdict:
+    """Steps do not limit: the CNN fits what it is shown, however many samples and whatever side."""
+    conditions = sorted({(r.config["side"], r.config["stripes"]) for r in records})
+    found = [scores(records, "worst_fit", side=n, stripes=s) for n, s in conditions]
+    return decide(np.max(found, axis=0), below=0.2, what="largest error on shown bumps / blank")
+
+
+@claim("liang2025.scaling", runs=runs(STRIPES), paper="about 1")
+def stripes_need_samples_like_the_side(records: Sequence[Record]) -> Verdict:
+    """With stripes the samples needed to compose grow about as fast as the image's side."""
+    fits = growths(records, STRIPES)
+    found = decide([g.rate for g in fits], below=1.5, what=EXPONENT)
+    return bounded(found, FAILS, fits)
+
+
+@claim("liang2025.scaling", runs=runs(0.0), paper="about 3")
+def bumps_alone_need_samples_like_the_cube(records: Sequence[Record]) -> Verdict:
+    """Without stripes the samples needed to compose grow about as the cube of the side."""
+    fits = growths(records, 0.0)
+    found = decide([g.rate for g in fits], above=2.0, below=4.0, what=EXPONENT)
+    steeper = found.interval is not None and found.interval[0] >= 4.0
+    return bounded(found, FAILS if steeper else "", fits)
+
+
+@claim("liang2025.scaling", runs=runs(0.0, STRIPES), paper="about 2")
+def stripes_lower_the_exponent(records: Sequence[Record]) -> Verdict:
+    """Without stripes the samples needed grow faster with the side than with them."""
+    plain, striped = growths(records, 0.0), growths(records, STRIPES)
+    more = [p.rate - s.rate for p, s in zip(plain, striped, strict=True)]
+    found = decide(more, above=0.0, what=f"exponent without stripes minus with, {ORACLE}")
+    open_ended = [replace(s, falls=s.falls or s.rises) for s in striped]
+    return bounded(found, HOLDS, [*plain, *open_ended])
+
+
+@claim("liang2025.scaling", runs=runs(0.0, STRIPES))
+def stripes_save_samples(records: Sequence[Record]) -> Verdict:
+    """For the largest image stripes save more than half of the samples."""
+    n = max(r.config["side"] for r in records)
+    plain, striped = (scores(records, "least", side=n, stripes=s) for s in (0.0, STRIPES))
+    return decide(np.log2(plain / striped), above=1.0, what=f"halvings of need, {ORACLE}")

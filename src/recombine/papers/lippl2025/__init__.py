@@ -1,0 +1,6 @@
+"""Lippl and Stachenfeld 2025: kernel theory of compositional generalization."""
+
+# Registration order is the order of tables and reports.
+# isort: off
+from recombine.papers.lippl2025 import kernels as kernels
+from recombine.papers.lippl2025 import networks as networks

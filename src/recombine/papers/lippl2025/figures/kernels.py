@@ -1,0 +1,172 @@
+"""Pictures of Lippl & Stachenfeld 2025: the phase diagram and the leak of memorization."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from recombine.core.registry import figure
+from recombine.report.plot import INK, LINES, MUTED, canvas, place, styled
+from recombine.runs.record import Record
+
+Arrays = Callable[[Record], dict[str, Any]]
+
+
+@figure("lippl2025.phases")
+def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """How many of three context tasks a kernel solves, by the salience of single components and of
+    pairs; what is left goes to the full conjunction.
+    """
+    held = next((found for r in records if (found := arrays_of(r))), None)
+    if not held:
+        return None
+    with styled():
+        figure = canvas(460, 330)
+        axes = place(figure, 56, 34, 300, 240)
+        for k, label in enumerate(("none", "CD-1", "CD-1, CD-2", "all three")):
+            rows = held["solved"] == k
+            axes.scatter(
+                held["s1"][rows], held["s2"][rows], s=30, marker="s", linewidths=0,
+                color=LINES[k], label=label,
+            )  # fmt: skip
+        axes.set_xlabel("salience of a component, S(1;3)")
+        axes.set_ylabel("salience of a pair, S(2;3)")
+        axes.legend(frameon=False, loc="upper right", title="solves", fontsize=11)
+        return figure
+
+
+@figure("lippl2025.addition")
+def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Slope of new sums against the salience of a component: the closed form for p rows and columns
+    shown, and the kernels that were solved.
+    """
+    from recombine.theory.leak import slope
+
+    if not records:
+        return None
+    with styled():
+        figure = canvas(460, 320)
+        axes = place(figure, 56, 12, 380, 250)
+        s = np.linspace(0.01, 0.5, 60)
+        for p in (1, 2, 3, 4, 5):
+            axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1], label=f"p = {p}")
+        for r in records:
+            if not r.config["ridge"]:
+                axes.plot(r.config["salience"], r.scores["slope"], "o", color=INK, markersize=5)
+        axes.set_xlabel("salience of a component, S(1;2)")
+        axes.set_ylabel("slope of new sums")
+        axes.axhline(1, color=MUTED, linewidth=1, dashes=(3, 3))
+        axes.legend(frameon=False, fontsize=11)
+        return figure
+
+
+@figure("lippl2025.networks")
+def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Slope of new sums in trained networks, a dot a seed, on the kernel's prediction by salience.
+
+    A network with one ReLU layer stands at S(1;2) = 0.4264, rich networks a little to the right.
+    """
+    from recombine.theory.leak import slope
+
+    mine = [r for r in records if r.config["task"] == "addition" and "slope_ood" in r.scores]
+    if not mine:
+        return None
+    shown = {"extrapolation": 1, "asymmetric": 1, "interpolation": 2, "both": 2}
+    with styled():
+        figure = canvas(460, 330)
+        axes = place(figure, 56, 12, 380, 260)
+        s = np.linspace(0.2, 0.5, 60)
+        for p in (1, 2):
+            axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1], label=f"kernel, p = {p}")
+        marks = {"extrapolation": "o", "interpolation": "s", "both": "^", "asymmetric": "v"}
+        named = set[str]()
+        for r in mine:
+            preset, lazy = r.config["preset"], r.config["scale"] >= 0.1
+            label = f"{preset}, {'lazy' if lazy else 'rich'}"
+            axes.plot(
+                [0.4264 if lazy else 0.45], [r.scores["slope_ood"]], marks[preset],
+                color=LINES[shown[preset] - 1], markerfacecolor=None if lazy else "none",
+                markersize=7, alpha=0.7, linewidth=0, label=None if label in named else label,
+            )  # fmt: skip
+            named.add(label)
+        axes.set_xlabel("salience of a component, S(1;2)")
+        axes.set_ylabel("slope of new sums")
+        axes.legend(frameon=False, fontsize=10)
+        return figure
+
+
+@figure("lippl2025.networks")
+def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Mean size of the numbers that a network gives to each kind of conjunction, by context task.
+
+    Right joins the context with the feature it asks for, wrong with the other; memorization is the
+    full conjunction, which a new combination does not have.
+    """
+    kinds = ("right", "wrong", "sensory", "context", "memorization")
+    mine = [r for r in records if "size_right" in r.scores]
+    groups = sorted({(r.config["preset"], r.config["loss"]) for r in mine})
+    if not groups:
+        return None
+    with styled():
+        figure = canvas(460, 300)
+        axes = place(figure, 50, 40, 390, 200)
+        wide = 0.8 / len(groups)
+        for i, (preset, loss) in enumerate(groups):
+            chosen = [r for r in mine if (r.config["preset"], r.config["loss"]) == (preset, loss)]
+            means = [np.mean([r.scores.get(f"size_{k}", 0.0) for r in chosen]) for k in kinds]
+            share = np.array(means) / np.sum(means)
+            label = f"CD-{preset}, {'squared error' if loss == 'mse' else 'cross-entropy'}"
+            at = np.arange(len(kinds)) + (i - (len(groups) - 1) / 2) * wide
+            axes.bar(at, share, wide * 0.9, color=LINES[i], label=label)
+        axes.set_xticks(range(len(kinds)), kinds)
+        axes.set_ylabel("share of the mean size")
+        axes.legend(frameon=False, fontsize=10, loc="upper center", ncols=2)
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.25)
+        return figure
+
+
+@figure("lippl2025.images")
+def similarity_matrices(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Similarity of pairs of digits in the last hidden layer before training, mean over images."""
+    found = {}
+    for r in records:
+        if r.config["task"] == "addition" and r.config["preset"] == "extrapolation":
+            held = arrays_of(r)
+            if "alike" in held and r.config["distance"] not in found:
+                found[r.config["distance"]] = held["alike"]
+    if not found:
+        return None
+    with styled():
+        figure = canvas(230 * len(found), 250)
+        for i, distance in enumerate(sorted(found)):
+            axes = place(figure, 12 + 230 * i, 30, 205, 205)
+            axes.imshow(found[distance], cmap="viridis", interpolation="none")
+            axes.set(xticks=[], yticks=[])
+            axes.set_title(f"distance {distance}", fontsize=12, loc="left")
+        return figure
+
+
+@figure("lippl2025.images")
+def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Slope of new sums of two digits shown as images, a dot a seed and a bar at the mean."""
+    groups: dict[str, list[float]] = {}
+    for r in records:
+        if r.config["task"] == "addition" and "slope_ood" in r.scores:
+            c = r.config
+            label = f"{c['network']}, {c['preset']}, distance {c['distance']}"
+            groups.setdefault(label, []).append(r.scores["slope_ood"])
+    if not groups:
+        return None
+    with styled():
+        figure = canvas(460, 34 * len(groups) + 60)
+        axes = place(figure, 210, 10, 230, 34 * len(groups))
+        for i, label in enumerate(sorted(groups)):
+            found = groups[label]
+            axes.plot(found, [i] * len(found), "o", color=LINES[0], alpha=0.5, markersize=7)
+            axes.plot([np.mean(found)], [i], "|", color=INK, markersize=16, markeredgewidth=2)
+        axes.set_yticks(range(len(groups)), sorted(groups))
+        axes.set_ylim(len(groups) - 0.5, -0.5)
+        axes.set_xlabel("slope of new sums")
+        axes.axvline(1, color=MUTED, linewidth=1, dashes=(3, 3))
+        return figure

@@ -1,0 +1,7 @@
+"""Figures of qian2025 for the report; importing them loads matplotlib."""
+
+# isort: off
+from recombine.papers.qian2025.figures import modules as modules
+from recombine.papers.qian2025.figures import extrapolation as extrapolation
+from recombine.papers.qian2025.figures import robustness as robustness
+from recombine.papers.qian2025.figures import samples as samples

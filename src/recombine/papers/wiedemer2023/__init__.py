@@ -1,0 +1,8 @@
+"""Wiedemer et al. 2023: compositional generalization from first principles."""
+
+# Registration order is the order of tables and reports.
+# isort: off
+from recombine.papers.wiedemer2023 import sprites as sprites
+from recombine.papers.wiedemer2023 import slots as slots
+from recombine.papers.wiedemer2023 import theory as theory
+from recombine.papers.wiedemer2023 import vectors as vectors

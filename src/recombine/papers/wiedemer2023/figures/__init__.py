@@ -1,0 +1,7 @@
+"""Figures of wiedemer2023 for the report; importing them loads matplotlib."""
+
+# isort: off
+from recombine.papers.wiedemer2023.figures import sprites as sprites
+from recombine.papers.wiedemer2023.figures import slots as slots
+from recombine.papers.wiedemer2023.figures import theory as theory
+from recombine.papers.wiedemer2023.figures import vectors as vectors

@@ -1,0 +1,1 @@
+"""The report: one HTML page, or Markdown tables, from records and verdicts."""

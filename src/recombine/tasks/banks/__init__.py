@@ -1,0 +1,1 @@
+"""Image banks and albums: labelled images and scenes read from the disk."""

@@ -1,0 +1,142 @@
+"""Albums: images of scenes with a label for every pixel, from the `.npz` files of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recombine.core.error import Refused, nearest
+from recombine.tasks.banks.bank import BROKEN
+
+# What the papers call a file, and how they split it: images to train, to choose, and to test.
+ALBUMS = {
+    "sprites": ("4_obj_sprites.npz", (90_000, 5_000, 5_000)),
+    "clevr6": ("clevr_6.npz", (49_483, 2_000, 2_000)),
+}
+PARTS = ("train", "choose", "test")
+
+IMAGES = ("images", "image", "imgs", "x")
+MASKS = ("masks", "mask", "labels", "segmentation")
+LATENTS = ("latents", "latent", "z", "factors")
+
+
+@dataclass(frozen=True, eq=False)
+class Album:
+    """Scenes of one size; a label of 0 is the ground, others are objects."""
+
+    images: NDArray[np.float32]  # (n, channels, height, width), numbers from 0 to 1
+    masks: NDArray[np.int64] | None = None  # (n, height, width)
+    latents: NDArray[np.float64] | None = None  # (n, …)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def take(self, rows: slice) -> Album:
+        """Keep some of the scenes."""
+        masks = None if self.masks is None else self.masks[rows]
+        return Album(self.images[rows], masks, None if self.latents is None else self.latents[rows])
+
+    @property
+    def objects(self) -> int:
+        """Count the objects of the fullest scene."""
+        if self.masks is None:
+            raise Refused(
+                f"The album has no labels of pixels; add an array called {MASKS[0]} to its file, "
+                "(n, height, width) whole numbers with 0 for the ground."
+            )
+        return max(len(np.unique(m[m > 0])) for m in self.masks)
+
+
+def album(name: str, folder: Path, part: str = "train") -> Album:
+    """Read one part of an album: `sprites` or `clevr6` from a folder, or any `.npz` by its path.
+
+    The authors of Brady et al. 2024 offer both files for download; put `4_obj_sprites.npz` or
+    `clevr_6.npz` into the folder as they are. A file of one's own needs an array `images`, may
+    have `masks` and `latents`, and is cut 90 : 5 : 5.
+    """
+    if part not in PARTS:
+        raise nearest("part", part, PARTS)
+    if name not in ALBUMS and not name.endswith(".npz"):
+        raise nearest("album", name, (*ALBUMS, "a path that ends in .npz"))
+    file, sizes = ALBUMS.get(name, (name, (0, 0, 0)))
+    path = folder / file
+    if not path.is_file():
+        raise Refused(
+            f"There is no {path}. Download {Path(file).name} from the page that the code of the "
+            "paper links (interaction-asymmetry), and put it there, or give the folder that "
+            "holds it with --data-dir."
+        )
+    whole = _read(path)
+    if sum(sizes) != len(whole):
+        few = len(whole) // 20
+        sizes = (len(whole) - 2 * few, few, few)
+    end = int(np.cumsum(sizes)[PARTS.index(part)])
+    start = end - sizes[PARTS.index(part)]
+    if start == end:
+        raise Refused(f"{path} holds {len(whole)} scenes, too few to {part} on; give 20 or more.")
+    return whole.take(slice(start, end))
+
+
+def _read(path: Path) -> Album:
+    """Read a file whose arrays have one of the usual names and orders."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            images = _named(held, IMAGES)
+            if images is None:
+                raise Refused(
+                    f"{path} holds the arrays {', '.join(held.files) or 'none'}; one must be "
+                    f"called {IMAGES[0]}, (n, height, width, 3) bytes or numbers from 0 to 1."
+                )
+            masks, latents = _named(held, MASKS), _named(held, LATENTS)
+    except BROKEN as problem:
+        why = str(problem) or "it ends early"
+        raise Refused(f"{path} cannot be read ({why}). Download it again.") from problem
+    pixels = _pixels(images, path)
+    labels = None if masks is None else _labels(masks, pixels.shape, path)
+    return Album(pixels, labels, None if latents is None else np.asarray(latents, dtype=float))
+
+
+def _named(held: Any, names: Sequence[str]) -> NDArray[Any] | None:
+    """Read the array that has the first of the names, if any."""
+    found = next((name for name in names if name in held.files), None)
+    return None if found is None else np.asarray(held[found])
+
+
+def _pixels(x: NDArray[Any], path: Path) -> NDArray[np.float32]:
+    """Bring images into the one form: channels first, from 0 to 1."""
+    if x.ndim != 4 or 3 not in (x.shape[1], x.shape[3]) or x.dtype.kind not in "uif":
+        raise Refused(
+            f"{path} has images of shape {x.shape} and type {x.dtype}; they must be (n, height, "
+            "width, 3) or (n, 3, height, width), bytes or numbers."
+        )
+    if x.shape[1] != 3:
+        x = x.transpose(0, 3, 1, 2)
+    scale = 255 if x.dtype.kind in "ui" or x.max() > 1 else 1
+    pixels = np.divide(x, scale, dtype=np.float32, casting="same_kind")
+    if not (pixels.min() >= 0 and pixels.max() <= 1):
+        raise Refused(
+            f"{path} has pixels from {x.min():g} to {x.max():g}; give bytes, or numbers from 0 "
+            "to 1."
+        )
+    return np.ascontiguousarray(pixels)
+
+
+def _labels(m: NDArray[Any], shape: tuple[int, ...], path: Path) -> NDArray[np.int64]:
+    """Bring masks into the one form: a label for each pixel, from labels or one mask an object."""
+    n, _, height, width = shape
+    given = m.shape
+    m = m[..., 0] if m.ndim > 3 and m.shape[-1] == 1 else m
+    m = m[:, 0] if m.ndim == 4 and m.shape[1] == 1 else m
+    if m.ndim == 4 and m.shape[0] == n and m.shape[2:] == (height, width):
+        m = m.argmax(axis=1)  # the first mask is the ground
+    if m.shape != (n, height, width):
+        raise Refused(
+            f"{path} has masks of shape {given} for images of {height}×{width}; they must be (n, "
+            "height, width) labels or (n, objects, height, width) masks, the ground first."
+        )
+    return m.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Renderers: images of bumps and sprites from their latents."""

@@ -1,0 +1,1 @@
+"""The training loop, ensembles of models, losses, noise and penalties."""

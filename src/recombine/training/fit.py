@@ -1,0 +1,323 @@
+"""`fit`: the one training loop, for one model or for many seeds of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from math import cos, isfinite, pi
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from recombine.core.error import Refused
+from recombine.core.experiment import History
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.training.ensemble import (
+    Ensemble,
+    Loss,
+    Mapped,
+    Objective,
+    Single,
+    Stacked,
+    choose,
+    mse,
+)
+from recombine.training.penalty import Penalty
+
+Schedule = Callable[[float], float]  # share of training done -> factor
+Scorer = Callable[[nn.Module], Mapping[str, float]]
+
+# Who wants to know how far training is; `experiment` listens on behalf of the terminal.
+PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
+
+# Optimizers that treat every number by itself, so that a stack trains as its members would.
+ELEMENTWISE = (
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "ASGD",
+    "Adagrad",
+    "Adadelta",
+)
+FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+
+
+def cosine(end: float = 0.0) -> Schedule:
+    """Fall from 1 to `end` along a half cosine."""
+    return lambda t: end + (1 - end) * (1 + cos(pi * t)) / 2
+
+
+def warm_up(share: float) -> Schedule:
+    """Rise linearly from 0 to 1 during this share of training, then stay."""
+    return lambda t: min(1.0, t / share) if share else 1.0
+
+
+def after(share: float) -> Schedule:
+    """Stay at 0 during this share of training, then at 1."""
+    return lambda t: float(t >= share)
+
+
+def fit(
+    models: nn.Module | Sequence[nn.Module],
+    data: Data | Sequence[Data],
+    *,
+    steps: int,
+    batch: int | None = None,
+    lr: float = 1e-3,
+    optimizer: type[Optimizer] = torch.optim.AdamW,
+    options: Mapping[str, Any] | None = None,
+    loss: Loss = mse,
+    penalties: Sequence[Penalty | tuple[Penalty, Schedule]] = (),
+    schedule: Schedule | None = None,
+    clip: float | None = None,
+    stop: float | None = None,
+    scores: Scorer | None = None,
+    every: int | None = None,
+    seed: int | Sequence[int] = 0,
+    engine: str = "auto",
+) -> list[History]:
+    """Train a model, or many models of one architecture at once; same numbers either way.
+
+    Give one `Data` for all models or one each, and one seed for each (`seed=0` counts up from 0).
+    `batch=None` is full-batch training; otherwise each model walks through its own endless
+    shuffle of the data, drawn from its seed. Every `every` steps (default: a hundredth of them) the
+    losses are looked at: the mean since the last look goes into the history, `scores(model)` is
+    recorded, training of a model ends when that mean is at most `stop`, and a loss (or, at the
+    end, a weight) that is not finite ends it with `diverged` set. `penalties` come plain or with a
+    schedule of their own; `clip` bounds each model's gradient norm; `options` go to the optimizer.
+    Numbers agree with training alone up to rounding; models are left in evaluation mode.
+    """
+    models = [models] if isinstance(models, nn.Module) else list(models)
+    datas = [data] if isinstance(data, Data) else list(data)
+    seeds = [seed + i for i in range(len(models))] if isinstance(seed, int) else list(seed)
+    every = max(1, steps // 100) if every is None else every
+    with seeded(0):  # a trial may draw random numbers
+        _check(models, datas, seeds, loss, steps, batch, every)
+    for m in models:
+        m.train()
+    terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
+    objectives = [Objective(m, loss, [p for p, _ in terms]) for m in models]
+
+    def loop(ensemble: Ensemble, rows: Sequence[int], how: str) -> list[History]:
+        """Train the models in `rows`, which `ensemble` holds, side by side."""
+        given = _optimizer(optimizer, ensemble.parameters, lr, options)
+        rates = [group["lr"] for group in given.param_groups]
+        batches = _batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
+        log = [History(engine=how) for _ in rows]
+        recent: list[Tensor] = []  # data losses since the last look, (models,) each
+        live = list(range(len(rows)))
+        report = PROGRESS.get()
+
+        def gradients(x: Tensor, y: Tensor) -> Any:
+            """Fill the gradients; the optimizer calls this, most of them once a step."""
+            given.zero_grad(set_to_none=True)
+            total, fitted = ensemble.losses(x, y)
+            total.sum().backward()
+            if clip:
+                _clip(ensemble.parameters, clip, len(rows))
+            recent.append(fitted.detach())
+            return total.detach().sum()
+
+        for step in range(steps):
+            if schedule:
+                for group, rate in zip(given.param_groups, rates, strict=True):
+                    group["lr"] = rate * schedule(step / steps)
+            if terms:
+                for r in rows:
+                    objectives[r].factors = [
+                        warm(step / steps) if warm else 1.0 for _, warm in terms
+                    ]
+            seen = len(recent)
+            given.step(partial(gradients, *next(batches)))
+            del recent[seen + 1 :]  # LBFGS looks around; the loss of the step is the first
+            if (step + 1) % every and step + 1 < steps:
+                continue
+            # The only place where the loop waits for the device.
+            window = torch.stack(recent).T.tolist()
+            recent.clear()
+            ended = [i for i in live if _look(log, i, window[i], step + 1, stop)]
+            for i in live if scores or step + 1 == steps else list(ended):
+                model = models[rows[i]]
+                ensemble.write([i])
+                if log[i].diverged is None and not _finite(model):
+                    log[i] = replace(log[i], diverged=step + 1, stopped=False)
+                    ended.append(i)
+                if scores and log[i].diverged is None:
+                    for name, value in scores(model.eval()).items():
+                        log[i].scores.setdefault(name, []).append(float(value))
+                    model.train()
+            live = [i for i in live if i not in ended]
+            if report:
+                report(rows[0] * steps + step + 1, steps * len(models) // len(rows))
+            if not live:
+                break
+        given.zero_grad(set_to_none=True)
+        return log
+
+    with seeded(0):
+        trial = next(_batches(datas[:1] * len(models), min(2, len(datas[0])), seeds))
+        how = choose(_engine(engine, optimizer, datas), objectives, *trial)
+    if how == "stack":
+        with seeded(seeds[0]):  # scores may draw
+            history = loop(Stacked(objectives, seeds), range(len(models)), how)
+    elif how == "map":
+        history = loop(Mapped(objectives), range(len(models)), how)
+    else:
+        history = []
+        for r, objective in enumerate(objectives):
+            with seeded(seeds[r]), Single(objective) as alone:
+                history += loop(alone, [r], how)
+    for m in models:
+        m.eval()
+    return history
+
+
+def _look(log: list[History], i: int, losses: list[float], step: int, stop: float | None) -> bool:
+    """Enter a window of losses into the history of model `i`; tell whether its training ends."""
+    bad = next((k for k, v in enumerate(losses) if not isfinite(v)), None)
+    if bad is not None:
+        log[i] = replace(log[i], diverged=step - len(losses) + bad + 1, end=step)
+        return True
+    mean = sum(losses) / len(losses)
+    log[i].steps.append(step)
+    log[i].loss.append(mean)
+    log[i] = replace(log[i], end=step, stopped=stop is not None and mean <= stop)
+    return log[i].stopped
+
+
+def _check(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    seeds: Sequence[int],
+    loss: Loss,
+    steps: int,
+    batch: int | None,
+    every: int,
+) -> None:
+    """Refuse what cannot be trained before anything is changed."""
+    if not models:
+        raise Refused("fit was given no model; pass one, or one for each seed.")
+    if len({id(m) for m in models}) < len(models):
+        raise Refused("fit was given the same model twice; build one for each seed.")
+    if len(datas) not in (1, len(models)):
+        raise Refused(
+            f"fit was given {len(models)} models and {len(datas)} data sets; pass one for all, "
+            "or one for each model."
+        )
+    if len(seeds) != len(models):
+        raise Refused(f"fit was given {len(models)} models and {len(seeds)} seeds; pass as many.")
+    if steps < 1 or every < 1 or (batch is not None and batch < 1):
+        raise Refused(
+            f"fit was asked for {steps} steps of {batch} examples and a look every {every}; all "
+            "must be 1 or more."
+        )
+    if not all(len(d) for d in datas):
+        raise Refused("fit was given data without a single example; widen the support.")
+    if not all(any(p.requires_grad for p in m.parameters()) for m in models):
+        raise Refused("fit was given a model without a parameter to train; unfreeze one.")
+    places = {str(p.device) for m in models for p in m.parameters()}
+    places |= {str(d.x.device) for d in datas}
+    if len(places) > 1:
+        raise Refused(
+            f"Models and data lie on {' and '.join(sorted(places))}; move them to one device with "
+            "model.to(device) and data.to(device)."
+        )
+    if loss is mse and not _stateful(models[0]):
+        with torch.no_grad():
+            shape = models[0](datas[0].x[:1]).shape
+        if shape[1:] != datas[0].y.shape[1:]:
+            raise Refused(
+                f"The model gives outputs of shape {tuple(shape[1:])}, but the targets have shape "
+                f"{tuple(datas[0].y.shape[1:])}; build the model for this data."
+            )
+
+
+def _stateful(model: nn.Module) -> bool:
+    """Tell whether a trial forward pass might leave a trace, as batch norm does."""
+    return any(True for _ in model.buffers())
+
+
+def _finite(model: nn.Module) -> bool:
+    return all(bool(p.isfinite().all()) for p in model.parameters())
+
+
+def _native(kind: type[Optimizer], names: Sequence[str]) -> bool:
+    """Tell whether an optimizer is one of torch's own under these names."""
+    return kind.__module__.startswith("torch.") and kind.__name__ in names
+
+
+def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str:
+    """Turn 'auto' into 'turn' where models cannot train side by side, whatever they are."""
+    why = ""
+    if not _native(optimizer, ELEMENTWISE):
+        why = f"{optimizer.__name__} does not treat every number by itself"
+    elif len({(d.x.shape, d.y.shape) for d in datas}) > 1:
+        why = "their data differ in shape"
+    if why and name in ("stack", "map"):
+        raise Refused(f"engine={name!r} trains models side by side, but {why}. Use engine='auto'.")
+    return "turn" if why and name == "auto" else name
+
+
+def _optimizer(
+    kind: type[Optimizer],
+    parameters: list[Tensor],
+    lr: float,
+    options: Mapping[str, Any] | None,
+) -> Optimizer:
+    """Build the optimizer, fused where torch has it and `options` do not choose otherwise."""
+    options = dict(options or {})
+    if _native(kind, FUSED) and not {"foreach", "differentiable"} & set(options):
+        options = {"fused": True, **options}
+    return kind(parameters, **{"lr": lr, **options})
+
+
+def _clip(parameters: Sequence[Tensor], bound: float, models: int) -> None:
+    """Scale each model's gradient to at most `bound`; stacks carry the model as first axis."""
+    grads = [p.grad for p in parameters if p.grad is not None]
+    rows = [g.reshape(models, -1) if models > 1 else g.reshape(1, -1) for g in grads]
+    norm = torch.stack([r.square().sum(dim=1) for r in rows]).sum(dim=0).sqrt()
+    scale = (bound / (norm + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g.mul_(scale.view(-1, *[1] * (g.ndim - 1)) if models > 1 else scale)
+
+
+def _batches(
+    datas: Sequence[Data], batch: int | None, seeds: Sequence[int], block: int = 64
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (models, batch, …) inputs and targets forever, each model in its own shuffle."""
+    n, models, device = len(datas[0]), len(seeds), datas[0].x.device
+    shared = all(d is datas[0] for d in datas)
+    x = datas[0].x if shared else torch.cat([d.x for d in datas])
+    y = datas[0].y if shared else torch.cat([d.y for d in datas])
+    if batch is None or batch >= n:
+        x = x.expand(models, *x.shape) if shared else x.unflatten(0, (models, n))
+        y = y.expand(models, *y.shape) if shared else y.unflatten(0, (models, n))
+        while True:
+            yield x, y
+    start = torch.arange(models)[:, None] * (0 if shared else n)  # where a model's rows begin
+    sources = [torch.Generator().manual_seed(s) for s in seeds]
+    left = [torch.empty(0, dtype=torch.int64) for _ in seeds]
+    while True:
+        taken = []
+        for i, source in enumerate(sources):
+            parts = [left[i]]
+            while sum(map(len, parts)) < block * batch:
+                parts.append(torch.randperm(n, generator=source))
+            flat = torch.cat(parts)
+            taken.append(flat[: block * batch].view(block, batch))
+            left[i] = flat[block * batch :]
+        for rows in (torch.stack(taken, dim=1) + start).flatten(1).to(device):
+            yield (
+                x.index_select(0, rows).unflatten(0, (models, batch)),
+                y.index_select(0, rows).unflatten(0, (models, batch)),
+            )

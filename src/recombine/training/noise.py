@@ -1,0 +1,48 @@
+"""Noise in the activity of units: additive, Poisson-like or multiplicative."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from recombine.core.error import Refused
+
+SMALL = 1e-12  # below it activity makes no noise, so that the slope of its root stays finite
+
+
+class Noise(nn.Module):
+    """Add `amount` · |a|^(power/2) · ξ with ξ ~ N(0, 1) to every activity a (Qian et al. 2025).
+
+    Power 0 is additive, 1 Poisson-like (the variance is proportional to |a|), 2 multiplicative.
+    The noise is there in training and, if `at_test`, in evaluation too; ξ comes from torch's
+    global generator, which `seeded` sets. The slope runs through |a| as well.
+    """
+
+    def __init__(self, amount: float = 0.1, power: float = 1.0, *, at_test: bool = False) -> None:
+        super().__init__()
+        if amount < 0 or power < 0:
+            raise Refused(
+                f"Noise of amount {amount} and power {power} was asked for; give 0 or more."
+            )
+        self.amount, self.power, self.at_test = amount, power, at_test
+
+    def forward(self, a: Tensor) -> Tensor:
+        """Draw ξ and add the noise, where there is any now."""
+        return self.perturb(a, torch.randn_like(a)) if self.active else a
+
+    @property
+    def active(self) -> bool:
+        """Whether there is noise now."""
+        return self.amount > 0 and (self.training or self.at_test)
+
+    def perturb(self, a: Tensor, xi: Tensor) -> Tensor:
+        """Add the noise that a draw `xi` makes."""
+        if self.power == 0:
+            return a + self.amount * xi
+        if self.power == 2:
+            return a + self.amount * a.abs() * xi
+        return a + self.amount * a.abs().clamp(min=SMALL).pow(self.power / 2) * xi
+
+    def extra_repr(self) -> str:
+        """Say all of it, so that layers which differ are told apart."""
+        return f"{self.amount:g}, power={self.power:g}, at_test={self.at_test}"

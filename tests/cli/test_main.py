@@ -1,0 +1,250 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from recombine.cli.main import COMMANDS, main
+from recombine.runs.store import Store
+
+SQUARE = "liang2025.hidden_square"
+
+
+def call(capsys, *words):
+    """Run a command in this process: exit code, standard output, standard error."""
+    try:
+        code = main([*map(str, words)])
+    except SystemExit as stop:
+        code = stop.code
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def shell(*words, **kwargs):
+    """Run the command as users do, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "recombine.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        **kwargs,
+    )
+
+
+def test_help_teaches_and_does_not_load_torch():
+    code = (
+        "import sys, recombine.cli.main\n"
+        "assert recombine.cli.main.main(['--help']) == 0\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(capsys, command):
+    code, out, err = call(capsys, command, "--help")
+    assert code == 0
+    assert f"recombine {command}" in out
+    assert not err
+
+
+def test_help_of_an_experiment_lists_its_fields(capsys):
+    code, out, _ = call(capsys, "run", SQUARE, "--size", "paper", "--help")
+    assert code == 0
+    assert "--decoder {mlp,cnn,transformer," in out
+    assert "default: 28" in out  # the paper's image size, because --size sets the defaults
+
+
+def test_list_is_for_programs_too(capsys):
+    code, out, _ = call(capsys, "list", "claims", "--json")
+    claims = json.loads(out)
+    assert code == 0
+    assert len(claims) >= 4
+    assert all({"paper", "name", "sentence", "experiment"} <= set(c) for c in claims)
+    _, out, _ = call(capsys, "list", "--json")
+    assert set(json.loads(out)) == {"tasks", "models", "diagnostics", "experiments", "claims"}
+
+
+def test_list_names_everything(capsys):
+    _, out, _ = call(capsys, "list")
+    for name in ("bumps", "mlp", "risk", SQUARE):
+        assert name in out
+
+
+def test_run_leaves_a_record_and_a_second_call_keeps_it(capsys, tmp_path):
+    words = ("run", SQUARE, "--size", "smoke", "--steps", "5", "--records", tmp_path, "--json")
+    code, out, _ = call(capsys, *words)
+    record = json.loads(out)
+    assert code == 0
+    assert record["config"]["steps"] == 5
+    assert record["scores"]["risk_ood"] > 0
+    (path,) = tmp_path.glob("*/*.json")
+    before = path.stat().st_mtime_ns
+    _, again, _ = call(capsys, *words)
+    assert json.loads(again) == record
+    assert path.stat().st_mtime_ns == before
+
+
+def test_run_shows_scores_to_people(capsys, tmp_path):
+    code, out, err = call(capsys, "run", SQUARE, "--size", "smoke", "--records", tmp_path)
+    assert code == 0
+    assert "risk_ood" in out
+    assert "Record:" in err
+
+
+def test_a_split_that_hides_values_says_so_before_training(tmp_path):
+    """The warning must come first: the run never ends here, because training would take hours."""
+    words = ["run", SQUARE, "--hole", "0:14,3:6", "--steps", "100000000", "--records", tmp_path]
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "recombine.cli", *map(str, words)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        give_up = Timer(60, running.kill)
+        give_up.start()
+        line = running.stderr.readline()
+        give_up.cancel()
+        running.kill()
+    assert "not compositional" in line
+    assert "3 values of y" in line
+
+
+def test_sweep_crosses_fields_with_seeds(capsys, tmp_path):
+    words = ("sweep", SQUARE, "--size", "smoke", "--decoder", "mlp", "outer", "--seeds", "2")
+    code, out, _ = call(capsys, *words, "--workers", "1", "--records", tmp_path)
+    assert code == 0
+    assert "decoder" in out
+    assert len(list(Store(tmp_path).records())) == 4
+
+
+def test_reproduce_judges_and_reports(capsys, tmp_path):
+    page, table = tmp_path / "page.html", tmp_path / "claims.md"
+    where = ("--records", tmp_path, "--page", page, "--markdown", table)
+    code, out, _ = call(
+        capsys, "reproduce", SQUARE, "--size", "smoke", "--workers", "2", "--json", *where
+    )
+    found = json.loads(out)
+    assert code == 0
+    keys = {"paper", "name", "sentence", "experiment", "verdict", "value", "interval", "seeds"}
+    assert all(keys | {"size"} <= set(c) for c in found["claims"])
+    assert {c["size"] for c in found["claims"]} == {"smoke"}
+    assert {c["seeds"] for c in found["claims"]} == {5}
+    assert "<html" in page.read_text()
+    assert found["claims"][0]["sentence"] in table.read_text()
+    code, out, _ = call(capsys, "report", "--records", tmp_path)
+    assert code == 0
+    assert "holds" in out or "does not hold" in out or "not enough data" in out
+    assert (tmp_path / "report.html").exists()
+
+
+BAD = {
+    "unknown command": (["rnu"], "Did you mean 'run'"),
+    "unknown kind": (["list", "modles"], "Did you mean 'models'"),
+    "unknown experiment": (["run", "liang2025.hidden_sqare"], "Did you mean"),
+    "no experiment": (["run"], "needs the name of an experiment"),
+    "unknown paper": (["reproduce", "liang2052"], "Did you mean 'liang2025'"),
+    "zero seeds": (["sweep", SQUARE, "--seeds", "0"], "--seeds 0"),
+    "negative workers": (["sweep", SQUARE, "--workers", "-1"], "--workers -1"),
+    "negative image": (["run", SQUARE, "--side", "-3"], "side -3"),
+    "negative striped image": (["run", SQUARE, "--side", "-3", "--stripes", "1"], "side -3"),
+    "negative stripes": (["run", SQUARE, "--stripes", "-1"], "-1 stripes"),
+    "negative steps": (["run", SQUARE, "--size", "smoke", "--steps", "-3"], "-3 steps"),
+    "flat bump": (["run", SQUARE, "--size", "smoke", "--sigma", "0"], "sigma=0"),
+    "hole of another image": (["run", SQUARE, "--size", "smoke", "--hole", "0:9,0:3"], "leaves"),
+    "hole that is none": (["run", SQUARE, "--size", "smoke", "--hole", "middle"], "'middle'"),
+    "nothing shown": (["run", SQUARE, "--size", "smoke", "--hole", "0:7,0:7"], "No point"),
+    "too shallow": (["run", SQUARE, "--decoder", "cnn", "--depth", "0"], "make it deeper"),
+    "no dask": (["sweep", SQUARE, "--dask", "tcp://127.0.0.1:1"], "No dask scheduler"),
+    "no records": (["report", "--records", "nothing-here"], "no records"),
+}
+
+
+@pytest.mark.parametrize(("words", "sentence"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_sentence(capsys, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(capsys, *words)
+    assert code == 2
+    assert "error:" in err
+    assert sentence in " ".join(err.split())
+    assert "Traceback" not in err + out
+    assert not out
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (["run", SQUARE, "--steps", "many"], "--steps"),
+        (["run", SQUARE, "--decoder", "mpl"], "mpl"),
+        (["run", SQUARE, "--stepz", "3"], "--steps"),
+        (["run", SQUARE, "--size", "huge"], "huge"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_explained(capsys, words, needed):
+    code, _, err = call(capsys, *words)
+    assert code == 2
+    assert needed in err
+    assert "Traceback" not in err
+
+
+def test_records_folder_that_cannot_be_written(capsys, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    code, _, err = call(capsys, "run", SQUARE, "--size", "smoke", "--records", blocked / "runs")
+    assert code == 2
+    assert "--records" in err
+    assert blocked.read_text() == "not a folder"
+
+
+def test_damaged_record_is_refused_by_the_report_and_repeated_by_the_run(capsys, tmp_path):
+    words = ("run", SQUARE, "--size", "smoke", "--steps", "5", "--records", tmp_path, "--json")
+    _, first, _ = call(capsys, *words)
+    (path,) = tmp_path.glob("*/*.json")
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    call(capsys, *words, "--seed", "1")
+    code, out, err = call(capsys, "report", "--records", tmp_path, "--json")
+    assert code == 1
+    assert path.name in err
+    assert json.loads(out)["records"] == 1  # the other one is still reported
+    code, again, err = call(capsys, *words)
+    assert code == 0
+    assert "set aside" in " ".join(err.split())
+    assert json.loads(again)["scores"] == json.loads(first)["scores"]
+    (aside,) = tmp_path.glob("*/*.damaged*")
+    assert aside.read_text() == whole[: len(whole) // 2]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    words = f"{sys.executable} -m recombine.cli --help | head -n 1"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
+    assert "recombine" in done.stdout
+    assert not done.stderr
+
+
+def test_installed_command_refuses_without_traceback(tmp_path):
+    done = shell("run", SQUARE, "--hole", "nowhere", "--size", "smoke", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_of_the_docs_exists():
+    """Examples in help and documents name real commands and experiments."""
+    root = Path(__file__).parents[2]
+    texts = [p.read_text() for p in [root / "README.md", *(root / "docs").glob("*.md")]]
+    used = {
+        line.split()[1]
+        for text in texts
+        for line in text.splitlines()
+        if line.startswith("recombine ")
+    }
+    assert used
+    assert used <= {*COMMANDS, "--help"}

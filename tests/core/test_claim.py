@@ -1,0 +1,121 @@
+"""Claims: intervals over seeds, the three outcomes, and which records decide."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN, Claim, decide, interval, scores
+from recombine.core.error import Refused
+from recombine.core.experiment import EXPERIMENTS
+from recombine.runs.judge import judge, judge_all
+from recombine.runs.record import FAILED, Record, identify, jsonable
+
+
+@given(st.lists(st.integers(-99_999, 99_999).map(lambda v: v / 1000), min_size=2, max_size=12))
+def test_the_interval_is_students(values):
+    expected = scipy.stats.t.interval(
+        0.95, len(values) - 1, np.mean(values), max(scipy.stats.sem(values), 1e-300)
+    )
+    np.testing.assert_allclose(interval(values), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "outcome"),
+    [
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9}, HOLDS),
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"below": 1.3}, HOLDS),
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9, "below": 1.3}, HOLDS),
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 1.3}, FAILS),
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.5, "below": 0.9}, FAILS),
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 1.05}, OPEN),
+        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9, "below": 1.1}, OPEN),
+        ([2.0] * 5, {"above": 2.0}, FAILS),
+        ([9.0] * 4, {"above": 1.0}, OPEN),
+        ([], {"above": 1.0}, OPEN),
+    ],
+)
+def test_a_claim_is_decided_by_the_whole_interval_of_five_seeds(values, bounds, outcome):
+    verdict = decide(np.array(values), **bounds, what="number")
+    assert (verdict.outcome, verdict.seeds) == (outcome, len(values))
+    assert verdict.value == (pytest.approx(np.mean(values)) if values else None)
+    if len(values) >= 5:
+        assert verdict.interval == pytest.approx(interval(values))
+
+
+@pytest.fixture
+def claim(toy, monkeypatch):
+    """A claim about the scores of two runs, by seed."""
+
+    def larger(records):
+        """The second is larger."""
+        gain = scores(records, "score", level=2) - scores(records, "score", level=1)
+        return decide(gain, above=0, what="gain")
+
+    monkeypatch.setitem(EXPERIMENTS, toy.name, toy)
+    entry = Claim(
+        "toy.larger",
+        "The second is larger.",
+        toy.name,
+        larger,
+        lambda size: {"one": {"level": 1}, "two": {"level": 2}},
+    )
+    monkeypatch.setitem(CLAIMS, entry.name, entry)
+    return entry
+
+
+def record(toy, level, seed, size="quick", **changes) -> Record:
+    given = {"scores": {"score": level + seed + 0.1 * (seed % 2)}, **changes}
+    cfg = toy.configure(size, level=level)
+    id = identify(toy, cfg, seed, size)
+    return Record(id, toy.name, size, jsonable(cfg), seed, **given)
+
+
+def test_five_seeds_of_every_run_decide_at_their_own_size(toy, claim):
+    records = [record(toy, level, seed) for seed in range(5) for level in (2, 1)]
+    assert judge(claim, records, "quick").outcome == HOLDS
+    assert judge(claim, records, "quick").value == pytest.approx(1)
+    assert judge(claim, records, "paper").outcome == OPEN
+    assert [(j.size, j.verdict.outcome) for j in judge_all(records) if j.claim is claim] == [
+        ("quick", HOLDS)
+    ]
+    (row,) = (j.row() for j in judge_all(records, [claim.name]))
+    assert (row["sentence"], row["verdict"], row["seeds"]) == ("The second is larger.", HOLDS, 5)
+
+
+def test_a_missing_run_is_named(toy, claim):
+    records = [record(toy, level, seed) for seed in range(5) for level in (1, 2)][:-1]
+    verdict = judge(claim, records, "quick")
+    assert (verdict.outcome, verdict.why) == (OPEN, "two: 4 of 5 seeds finished")
+
+
+def test_a_failed_run_does_not_count_and_says_why(toy, claim):
+    records = [record(toy, level, seed) for seed in range(5) for level in (1, 2)]
+    records[-1] = record(toy, 2, 4, status=FAILED, error="Traceback\nValueError: no", scores={})
+    verdict = judge(claim, records, "quick")
+    assert verdict.outcome == OPEN
+    assert verdict.why.endswith("4 of 5 seeds finished; seed 4 failed: ValueError: no")
+
+
+def test_records_from_before_a_field_was_added_still_count(toy, claim):
+    records = [record(toy, level, seed) for seed in range(5) for level in (1, 2)]
+    older = [
+        replace(r, config={k: v for k, v in r.config.items() if k != "share"}) for r in records
+    ]
+    assert judge(claim, older, "quick") == judge(claim, records, "quick")
+
+
+def test_runs_are_compared_by_common_seeds(toy, claim):
+    first = [record(toy, 1, seed) for seed in range(6)]
+    second = [record(toy, 2, seed) for seed in range(1, 7)]
+    verdict = judge(claim, first + second, "quick")
+    assert (verdict.outcome, verdict.seeds) == (HOLDS, 5)
+    assert verdict.value == pytest.approx(1)
+
+
+def test_a_record_without_the_score_is_refused(toy):
+    with pytest.raises(Refused, match="has no score 'risk'; it has score"):
+        scores([record(toy, 1, 0)], "risk")

@@ -1,0 +1,224 @@
+"""Supports: the algebra of sets, drawing inside, and supports that hold nothing or fit nowhere."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recombine.core.error import Refused
+from recombine.core.space import Factor, Space, cube, grid
+from recombine.core.support import (
+    Empty,
+    NotCompositional,
+    axes,
+    band,
+    box,
+    cross,
+    everything,
+    fraction,
+    table,
+    unseen,
+    values,
+    warn_unseen,
+)
+
+GRID = grid(a=5, b=5)
+VAST = grid(a=3000, b=3000)  # finite, but too large to list
+CUBE = cube(a=1, b=1)
+MIXED = Space((Factor("a", 5), Factor("b", low=-1.0, high=4.0), Factor("c", dim=2)))
+SPACES = {"grid": GRID, "vast": VAST, "cube": CUBE, "mixed": MIXED}
+
+halves = st.tuples(st.integers(0, 3), st.integers(1, 3)).map(lambda t: (t[0] / 2, sum(t) / 2))
+atoms = st.one_of(
+    st.builds(lambda a: box(a=a), halves),
+    st.builds(lambda a, b: box({"a[0]": a, "b": b}), halves, halves),
+    st.sampled_from(
+        [
+            everything(),
+            values(a=[0, 1]),
+            cross(a=[0], b=[1]),
+            values(a=[1], b=[0.0]),
+            band(1, "a", "b"),
+        ]
+    ),
+)
+supports = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        inner.map(lambda s: ~s),
+        st.tuples(inner, inner).map(lambda p: p[0] & p[1]),
+        st.tuples(inner, inner).map(lambda p: p[0] | p[1]),
+        st.tuples(inner, inner).map(lambda p: p[0] - p[1]),
+    ),
+    max_leaves=4,
+)
+spaces = st.sampled_from(list(SPACES.values()))
+
+
+def somewhere(space: Space) -> np.ndarray:
+    """Points of every kind: random ones, and those on the planes that thin sets consist of."""
+    rng = np.random.default_rng(0)
+    z = space.draw(300, rng=rng)
+    for name in ("a", "b"):
+        rows = rng.random(300) < 0.4
+        z[rows, space.columns(name)] = rng.integers(2, size=(rows.sum(), 1))
+    return z
+
+
+@given(spaces, supports, st.integers(0, 9))
+def test_draws_are_inside_and_follow_the_seed(space, support, seed):
+    try:
+        z = support.draw(space, 40, rng=np.random.default_rng(seed))
+    except Empty:
+        assert not support.contains(space, space.draw(2000, rng=np.random.default_rng(seed))).any()
+        return
+    assert z.shape == (40, space.dim)
+    assert support.contains(space, space.check(z)).all()
+    np.testing.assert_array_equal(z, support.draw(space, 40, rng=np.random.default_rng(seed)))
+
+
+@given(spaces, supports, supports)
+def test_the_algebra_of_sets(space, p, q):
+    z = somewhere(space)
+
+    def same(left, right):
+        np.testing.assert_array_equal(left.contains(space, z), right.contains(space, z))
+
+    same(~(p & q), ~p | ~q)
+    same(~(p | q), ~p & ~q)
+    same(p - q, p & ~q)
+    same(~~p, p)
+    inside, outside = p.contains(space, z), (~p).contains(space, z)
+    assert (inside != outside).all()
+
+
+@given(supports)
+def test_mask_and_points_agree_with_contains_and_partition_the_grid(support):
+    mask = support.mask(GRID)
+    assert mask.shape == (5, 5)
+    np.testing.assert_array_equal(mask, ~(~support).mask(GRID))
+    if mask.any():
+        np.testing.assert_array_equal(support.points(GRID), np.argwhere(mask))
+
+
+@pytest.mark.parametrize(
+    ("support", "cells"),
+    [
+        (box(a=(1, 3), b=(2, 4)), [(1, 2), (1, 3), (2, 2), (2, 3)]),
+        (box(a=(0.5, 1.5), b=(4, 99)), [(1, 4)]),
+        (values(a=[0], b=[1, 3]), [(0, 1), (0, 3)]),
+        (~values(a=[0, 1, 2, 3]) & box(b=(0, 2)), [(4, 0), (4, 1)]),
+        (cross(a=[0], b=[4]) & box(a=(0, 2), b=(3, 5)), [(0, 3), (0, 4), (1, 4)]),
+        (axes(2, 3) & box(a=(1, 3), b=(2, 5)), [(1, 3), (2, 2), (2, 3), (2, 4)]),
+        (band(1), [(i, i) for i in range(5)]),
+        (band(2, "a", "b") & box(a=(0, 2)), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]),
+        (table([(4, 0), (1, 2)]), [(1, 2), (4, 0)]),
+    ],
+    ids=str,
+)
+def test_known_sets(support, cells):
+    assert [tuple(z) for z in support.points(GRID)] == cells
+
+
+def test_a_band_of_blocks_compares_coordinate_by_coordinate():
+    z = np.array([[0.0, 0.9, 0.05, 0.85], [0.0, 0.9, 0.05, 0.5]])
+    assert band(0.1).contains(cube(a=2, b=2), z).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("space", [CUBE, cube(a=2, b=2), VAST], ids=str)
+def test_narrow_sets_are_drawn_evenly(space, rng):
+    ends = space.draw(4000, rng=rng).max(axis=0)
+    z = band(1.01 if space.finite else 1e-4).draw(space, 4000, rng=rng)
+    np.testing.assert_allclose(z.mean(axis=0) / ends, 0.5, atol=0.03)
+
+
+def test_a_union_of_planes_gives_each_its_share_and_passes_over_empty_parts(rng):
+    planes = values(a=[0.25]) | values(b=[0.5]) | values(b=[0.75])
+    z = planes.draw(CUBE, 3000, rng=rng)
+    shares = [(z[:, 0] == 0.25).mean(), (z[:, 1] == 0.5).mean(), (z[:, 1] == 0.75).mean()]
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.04)
+    nowhere = box(a=(5, 6)) | (box(a=(0, 0.5)) & box(a=(0.5, 1)))
+    z = (nowhere | planes).draw(CUBE, 50, rng=rng)
+    assert planes.contains(CUBE, z).all()
+
+
+def test_a_thin_part_of_an_intersection_is_found_behind_a_thick_one(rng):
+    thick = box(a=(0, 0.5)) | values(a=[0.75])
+    z = (thick & values(b=[0.5])).draw(CUBE, 20, rng=rng)
+    assert (z[:, 1] == 0.5).all()
+    assert (z[:, 0] < 0.5).all()
+
+
+def test_overlapping_sides_of_a_box_are_intersected(rng):
+    space = cube(place=2)
+    corner = box({"place[0]": (0, 0.1), "place": (0, 0.5)})
+    assert corner.contains(space, corner.draw(space, 50, rng=rng)).all()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
+def test_a_fraction_is_exact_and_chosen_by_its_seed(share):
+    one, two = fraction(share, seed=1).mask(GRID), fraction(share, seed=2).mask(GRID)
+    assert one.sum() == two.sum() == round(25 * share)
+    assert (one == two).all() == (share == 1)
+
+
+@pytest.mark.parametrize(
+    ("support", "space", "sentence"),
+    [
+        (box(a=(7, 9)), GRID, r"No point of Space\(.*\) was found in box\(a=\[7, 9\)\)"),
+        (box(a=(7, 9)), CUBE, "widen the support"),
+        (box(a=(3000, 3001)), VAST, "widen the support"),
+        (box(a=(0, 0.5)) & box(a=(0.5, 1)), CUBE, "widen the support"),
+        (~everything(), CUBE, "No point of"),
+        (everything() - everything(), GRID, "No point of"),
+        (box(c=(0, 1)), GRID, "There is no factor 'c'"),
+        (values(colour=[1]), grid(color=3), "Did you mean 'color'?"),
+        (band(1, "a", "c"), GRID, "There is no factor 'c'"),
+        (band(1), MIXED, "equally many coordinates"),
+        (band(1), grid(a=3), "two or more factors"),
+        (values(c=[0.5]), MIXED, "takes 2 of the numbers from 0 to 1 there"),
+        (values(a=[7]), GRID, "gives 'a' the value 7, but .* whole numbers from 0 to 4"),
+        (values(a=[2.0]), CUBE, "numbers from 0 to 1"),
+        (table([(0, 1, 2)]), GRID, r"points of table\(1 rows\) have shape \(1, 3\)"),
+        (table([(0, 9)]), GRID, "give factor 'b' the value 9"),
+        (axes(0.5), CUBE, r"points of axes\(0.5\) have shape \(1, 1\), but .* has 2 coordinates"),
+        (fraction(0.5), CUBE, "Give it discrete factors"),
+        (fraction(0.001), GRID, "No point of"),
+    ],
+    ids=str,
+)
+def test_a_support_of_nothing_or_of_another_space_is_refused(support, space, sentence, rng):
+    with pytest.raises(Refused, match=sentence):
+        support.draw(space, 3, rng=rng)
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (lambda: box(a=(3, 3)), "low below high"),
+        (lambda: box(a=5), "low below high"),
+        (lambda: values(a=[]), "allows nothing"),
+        (lambda: cross(), "given no factor"),
+        (lambda: band(0), "positive width"),
+        (lambda: table([]), "shows nothing"),
+        (lambda: table([(0, 1), (2,)]), "rows of different lengths"),
+        (lambda: fraction(0), "above 0 and at most 1"),
+        (lambda: fraction(80), "above 0 and at most 1"),
+        (lambda: everything().draw(GRID, -1, rng=np.random.default_rng(0)), "-1 points"),
+    ],
+)
+def test_bad_arguments_are_refused(bad, sentence):
+    with pytest.raises(Refused, match=sentence):
+        bad()
+
+
+def test_values_that_never_occur_are_named():
+    space = grid(a=3, b=2) * cube(c=1)
+    z = np.array([[0, 0, 0.5], [2, 0, 0.1]])
+    query = np.array([[0, 0, 0.5], [1, 1, 0.5]])
+    assert unseen(space, z, query) == {"a": [(1.0,)], "b": [(1.0,)]}
+    with pytest.warns(NotCompositional) as caught:
+        warn_unseen(space, z, query)
+    assert str(caught[0].message).startswith(
+        "The split is not compositional: 1 value of a never occurs in training (1)."
+    )

@@ -1,0 +1,599 @@
+"""What happens inside decoders, against answers known beforehand: geometry, kernels, copies."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from recombine.core.diagnostic import Observed, measure, observe
+from recombine.core.error import Refused
+from recombine.core.space import grid
+from recombine.core.support import NotCompositional, box, everything
+from recombine.core.task import Split, Task
+from recombine.diagnostics.factorization import (
+    LARGEST,
+    factorization,
+    grid_kernel,
+    kernel_fit,
+    kernel_fits,
+    layer_kernel,
+    schmidt,
+)
+from recombine.diagnostics.kernels import all_features, features
+from recombine.diagnostics.superposition import superposed, superposition
+from recombine.diagnostics.transport import (
+    activation_rank,
+    activations,
+    centered_gram,
+    folds,
+    last_hidden,
+    metric,
+    metrics,
+    probe,
+    probes,
+    ranks,
+    stages,
+    transport,
+)
+from recombine.models.decoders import cnn, mlp, outer
+from recombine.models.rendering import pixel_transformer
+from recombine.papers.liang2025.hidden_square import Square, worlds
+from recombine.tasks.bumps import bumps, hole, striped_bumps
+from recombine.tasks.drawing.bump import bump
+
+NAMES = ("transport", "probes", "ranks", "factorization")
+ALL = (transport, probes, ranks, factorization, kernel_fits, superposition)
+
+
+def observed(outputs, size=28) -> Observed:
+    """See outputs, made from the targets, on the paper's bumps and hole."""
+    task = bumps(size)
+    split = task.split(~hole("center", size))
+    return Observed(task, split, outputs(split.query.y), nn.Identity())
+
+
+def population(n=12):
+    """Two population codes, one a factor, side by side: (n, n, 2n)."""
+    code = np.exp(-(np.subtract.outer(np.arange(n), np.arange(n)) ** 2) / 2.0)
+    return np.concatenate(
+        [np.repeat(code[:, None], n, axis=1), np.repeat(code[None], n, axis=0)], axis=2
+    )
+
+
+# geometry
+
+
+def test_a_known_map_has_its_metric_everywhere():
+    r, c = np.indices((5, 7)).astype(float)
+    found = metric(np.stack([2 * r, 3 * c], axis=-1))
+    np.testing.assert_allclose(found.g00, 4)
+    np.testing.assert_allclose(found.g11, 9)
+    np.testing.assert_allclose(found.g01, 0)
+    np.testing.assert_allclose(found.volume, 6)
+    polar = metric(np.stack([r * np.cos(c / 50), r * np.sin(c / 50)], axis=-1))
+    np.testing.assert_allclose(polar.volume[:, 1:-1], (r / 50)[:, 1:-1], rtol=1e-3)
+
+
+def test_a_separable_code_is_factorized_and_an_entangled_one_less(rng):
+    code = population()
+    assert metric(code).factorization == 1
+    turn = np.linalg.qr(rng.normal(size=(24, 24)))[0]
+    assert metric(code @ turn).factorization == pytest.approx(1)  # a rotation keeps angles
+    entangled = metric(np.maximum(code @ turn, 0)).factorization
+    assert 0.5 <= entangled < 0.99
+    r, c = np.indices((6, 6)).astype(float)
+    assert metric((r + c)[..., None]).factorization == 0.5  # the least there is
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 2), (6, 4)])
+def test_metrics_of_a_model_are_those_of_its_activations(shape, rng):
+    model = nn.Sequential(nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, 3))
+    x = torch.tensor(rng.normal(size=(shape[0] * shape[1], 5)), dtype=torch.float32)
+    for name, found in zip("012", metrics(model, x, list("012"), shape), strict=True):
+        table = features(model, x, name).double().numpy().reshape(*shape, -1)
+        down, across = np.gradient(table, axis=(0, 1))
+        for g, (a, b) in zip(found, ((down, down), (across, across), (down, across)), strict=True):
+            np.testing.assert_allclose(g, (a * b).sum(axis=2), rtol=1e-5, atol=1e-6)
+    assert not any(part._forward_hooks for part in model.modules())
+
+
+def test_the_volume_ratio_compares_outside_with_inside():
+    r, c = np.indices((12, 12)).astype(float)
+    found = metric(np.stack([np.where(r < 6, r, 5 + 3 * (r - 5)), c], axis=-1))
+    far = found._replace(**{n: g[[0, 1, 2, 9, 10, 11]] for n, g in found._asdict().items()})
+    inside = np.arange(6)[:, None] < np.full(12, 3)
+    assert far.volume_ratio(inside) == pytest.approx(3)
+    assert np.isnan(far.volume_ratio(np.ones((6, 12), dtype=bool)))
+    assert np.isnan(metric(np.ones((3, 3, 2))).factorization)
+    with pytest.raises(Refused, match="one truth value a cell"):
+        far.volume_ratio(inside.T)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 3), (5, 1, 3), (5, 5)])
+def test_a_single_row_is_no_grid(shape):
+    with pytest.raises(Refused, match="span no grid"):
+        metric(np.ones(shape))
+
+
+def test_probes_find_what_is_linear_and_nothing_in_noise(rng):
+    z = grid(a=14, b=14).points()
+    inside = ~box(a=(4, 10), b=(4, 10)).mask(grid(a=14, b=14)).ravel()
+    for fold in (folds(z, 5, rng=rng), np.where(inside, -1, 0)):
+        linear = z @ rng.normal(size=(2, 20)) + 3
+        np.testing.assert_allclose(probe(linear, z, fold), 1, atol=1e-6)
+        assert (probe(rng.normal(size=(196, 1000)), z, fold) < 0.2).all()  # in-sample it would be 1
+        assert probe(z[:, :1], z, fold)[1] < 0.1
+    assert np.isnan(probe(z, z * [1, 0], fold)[1])
+
+
+def test_examples_of_a_combination_share_a_fold(rng):
+    z = np.repeat(grid(a=3, b=4).points(), 3, axis=0)
+    fold = folds(z, 5, rng=rng)
+    assert (fold.reshape(12, 3) == fold[::3, None]).all()
+    assert sorted(np.bincount(fold)) == [6, 6, 6, 9, 9] or np.ptp(np.bincount(fold)) <= 3
+    with pytest.raises(Refused, match="13 folds"):
+        folds(z, 13, rng=rng)
+
+
+def test_rank_counts_directions(rng):
+    basis = np.linalg.qr(rng.normal(size=(50, 3)))[0]
+    for rows in (200, 20):  # more and fewer examples than units
+        found = activation_rank(rng.normal(size=(rows, 3)) @ basis.T + 7)
+        assert (found.above, found.energy) == (3, 3)
+        assert 2 < found.participation <= 3 + 1e-9
+    assert activation_rank(np.ones((5, 4))) == (0, 0, 0)
+
+
+def test_stages_run_from_the_input_through_what_computes():
+    task = bumps(8)
+    data = task.data(task.space.points())
+    assert stages(mlp(data, width=8, depth=2), data.x) == ["input", "1", "2", "3", "4", "5"]
+    shared = nn.ReLU()
+    twice = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), shared, nn.Linear(8, 8), shared)
+    assert stages(twice, data.x) == ["input", "1", "3"]
+    assert stages(cnn(data, channels=2, depth=1), data.x)[1:] == ["2", "3", "4", "5", "6", "7"]
+    with pytest.raises(Refused, match="There is no layer"):
+        activations(twice, data.x, "relu")
+
+
+def test_the_input_is_measured_like_any_layer():
+    for encoding in ("population", "ramp"):
+        task = bumps(10, encoding=encoding)
+        split = task.split(~hole("center", 10))
+        found = transport(observe(mlp(split.train, width=32, depth=2), task, split))
+        assert found["factorization_input"] == pytest.approx(1)
+        assert found["transport_layers"].tolist() == ["input", "1", "2", "3", "4", "5", "output"]
+        assert found["factorization_least"] < 0.99
+        shape = found["transport_volume"].shape
+        assert shape == found["transport_factorization"].shape == (7,)
+    kept = probes(observe(mlp(split.train, width=32, depth=2), task, split))
+    np.testing.assert_allclose(kept["probes_ood"][0], 1, atol=1e-6)  # a ramp is linear
+    assert kept["probes_random"].shape == (6, 2)
+
+
+# one pass
+
+
+def seen_cnn(size=10, **options) -> Observed:
+    task = bumps(size)
+    split = task.split(~hole("center", size))
+    return observe(cnn(split.train, channels=3, depth=1, **options), task, split)
+
+
+@pytest.mark.parametrize("room", [1 << 28, 3000])
+@pytest.mark.parametrize("chunk", [None, 7])
+def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
+    seen = seen_cnn()
+    x, model = seen.split.query.x, seen.model
+    held = {}
+    for name, rows in all_features(model, x, ["2", "3", "5"], room=room, chunk=chunk):
+        assert rows.numel() <= max(room, len(x))
+        held.setdefault(name, []).append(rows)
+    assert list(held) == ["2", "3", "5"]
+    with torch.no_grad():
+        for name, pieces in held.items():
+            alone = model[: int(name) + 1](x).flatten(1)
+            torch.testing.assert_close(torch.cat(pieces, dim=1), alone)
+    assert not any(part._forward_hooks for part in model.modules())
+
+
+def test_what_works_in_place_does_not_change_what_was_read():
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
+    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+    found = dict(all_features(model, x, ["0", "1"]))
+    torch.testing.assert_close(found["0"], model[0](x).detach())
+    torch.testing.assert_close(found["1"], found["0"].relu())
+
+
+def test_four_diagnostics_take_two_passes_and_say_what_one_by_one_would():
+    seen = seen_cnn()
+    x, z, inside, shape = seen.split.query.x, seen.split.query.z, seen.split.inside, (10, 10)
+    passed = []
+    seen.model.register_forward_hook(lambda model, given, gave: passed.append(len(gave)))
+    found, arrays = measure(seen, ("transport", "probes", "ranks", "factorization"))
+    assert sum(passed) <= 2 * len(x) + 10  # beside some trials of two inputs each
+    names = stages(seen.model, x)
+    rows = {name: activations(seen.model, x, name) for name in names}
+    rows["output"] = seen.outputs.flatten(1).numpy()
+    assert arrays["transport_layers"].tolist() == arrays["kernel_layers"].tolist() == [*rows]
+    for i, (name, a) in enumerate(rows.items()):
+        by_row, by_col = np.gradient(a.astype(float).reshape(*shape, -1), axis=(0, 1))
+        g00, g11, g01 = (
+            (u * v).sum(2) for u, v in ((by_row, by_row), (by_col, by_col), (by_row, by_col))
+        )
+        volume = np.sqrt(np.abs(g00 * g11 - g01**2))
+        held = inside.reshape(shape)
+        ratio = volume[~held].mean() / volume[held].mean()
+        assert arrays["transport_volume"][i] == pytest.approx(ratio, rel=1e-5)
+        assert arrays["transport_factorization"][i] == pytest.approx(
+            1 - np.abs(g01).mean() / (g00 + g11).mean(), rel=1e-6
+        )
+        np.testing.assert_allclose(arrays["transport_maps"][i], np.log10(volume + 1e-12), rtol=1e-4)
+        old = schmidt(grid_kernel(a.reshape(*shape, -1), center=True), shape)
+        assert arrays["kernel_product"][i] == pytest.approx(old.product, rel=1e-6)
+        assert arrays["kernel_rank"][i] == pytest.approx(old.rank, rel=1e-6)
+        np.testing.assert_allclose(
+            arrays["kernel_spectra"][i], (old.values**2 / (old.values**2).sum())[:16], atol=1e-9
+        )
+        if name != "output":
+            assert [arrays[f"ranks_{way}"][i] for way in ("participation", "above", "energy")] == (
+                pytest.approx(list(activation_rank(a)), rel=1e-6)
+            )
+            fold = np.where(inside, -1, 0)
+            np.testing.assert_allclose(arrays["probes_ood"][i], probe(a, z, fold), atol=1e-6)
+    assert found["kernel_sum_output"] == arrays["kernel_sum"][-1]
+    assert found["kernel_product_input"] == arrays["kernel_product"][0]
+    assert found["probe_random_input"] == arrays["probes_random"][0].mean()
+    last = names.index(last_hidden(seen.model, names))
+    assert found["factorization_last"] == arrays["transport_factorization"][last]
+    assert found["volume_ratio_last"] == arrays["transport_volume"][last]
+
+
+def test_the_metric_is_a_form_of_the_gram_matrix(rng):
+    table = rng.normal(size=(5, 6, 40))
+    k = centered_gram([table.reshape(30, -1)]).reshape(5, 6, 5, 6)
+    found = metric(table)
+    a, b, c, d = (2, 2), (4, 2), (3, 1), (3, 3)  # above, below, left and right of (3, 2)
+    square = (k[*a, *a] + k[*b, *b] - 2 * k[*a, *b]) / 4
+    across = (k[*b, *d] - k[*b, *c] - k[*a, *d] + k[*a, *c]) / 4
+    assert found.g00[3, 2] == pytest.approx(square)
+    assert found.g01[3, 2] == pytest.approx(across)
+
+
+def test_gram_matrices_are_exact_for_large_means_and_for_what_does_not_vary(rng):
+    rows = rng.normal(size=(20, 9000)).astype(np.float32)
+    shifted = rows + np.float32(1024)
+    exact = shifted.astype(np.float64) - shifted.astype(np.float64).mean(axis=0)
+    pieces = [shifted[:, :5000], shifted[:, 5000:]]
+    np.testing.assert_allclose(centered_gram(pieces), exact @ exact.T, rtol=1e-9, atol=1e-7)
+    assert not centered_gram([np.tile(rng.normal(size=9000), (20, 1))]).any()
+    with pytest.raises(Refused, match="at least one piece"):
+        centered_gram([])
+
+
+def test_the_last_hidden_layer_is_read_by_the_last_weights():
+    task = bumps(8)
+    data = task.data(task.space.points())
+    wanted = {
+        "4": mlp(data, width=8, depth=2),
+        "5": cnn(data, channels=2, depth=1),  # 14 pixels, cut to 8 after the readout
+        "layers.0.norm2": pixel_transformer(data, width=8, depth=1, hidden=8),
+    }
+    for name, model in wanted.items():
+        assert last_hidden(model, stages(model, data.x)) == name
+    assert last_hidden(nn.ReLU(), ["input"]) == "input"
+
+
+def test_a_world_with_stripes_is_measured_where_it_is_asked():
+    task = striped_bumps(7)
+    whole = box(x=(0, 7), y=(0, 7))
+    split = task.split(whole & ~hole("center", 7), query=whole)
+    found, arrays = measure(observe(mlp(split.train, width=16, depth=1), task, split), NAMES)
+    assert arrays["transport_maps"].shape == (5, 7, 7)
+    assert arrays["kernel_spectra"].shape == (5, 16)
+    assert found["factorization_input"] == pytest.approx(1)
+
+
+def test_asked_points_may_come_in_any_order(rng):
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = mlp(split.train, width=16, depth=1)
+    turn = rng.permutation(64)
+    query = task.data(split.query.z[turn])
+    other = Split(split.support, split.train, query, split.inside[turn])
+    one, two = (measure(observe(model, task, s), NAMES) for s in (split, other))
+    for before, after in zip(one, two, strict=True):
+        assert before.keys() == after.keys()
+        for name, value in before.items():
+            if np.asarray(value).dtype.kind == "f":
+                np.testing.assert_allclose(after[name], value, rtol=1e-3, atol=1e-5)
+
+
+def test_a_layer_along_a_line_has_no_volume():
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(16, 1), nn.Linear(1, 50), nn.Linear(50, 64),
+        nn.Unflatten(1, (8, 8)),
+    )  # fmt: skip
+    assert transport(observe(model, task, split))["transport_layers"].tolist() == ["input"]
+    composed = transport(observe(outer(split.train), task, split))
+    assert composed["transport_layers"].tolist() == ["input", "output"]
+
+
+def test_a_model_that_diverged_leaves_finite_numbers():
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = mlp(split.train, width=16, depth=2)
+    with torch.no_grad():
+        model[3].weight.fill_(float("nan"))
+    found, arrays = measure(observe(model, task, split), NAMES)
+    assert arrays["kernel_layers"].tolist() == ["input", "1", "2"]
+    values = [*found.values(), *arrays.values()]
+    assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in values)
+
+
+# what is refused
+
+
+def test_images_of_another_size_are_refused():
+    large = bumps(10)
+    other = nn.Sequential(nn.Linear(20, 64), nn.Unflatten(1, (8, 8)))
+    split = large.split(~hole("center", 10))
+    with pytest.raises(Refused, match=r"shape \(8, 8\).*shape \(10, 10\).*build the model"):
+        observe(other, large, split)
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(20, 100))
+    with pytest.raises(Refused, match=r"shape \(100,\).*shape \(10, 10\)"):
+        observe(flat, large, split)
+
+
+def test_layers_that_cannot_be_read_are_refused():
+    task = bumps(6)
+    data = task.data(task.space.points())
+    model = nn.Sequential(*[nn.Flatten(), nn.Linear(12, 12), nn.ReLU()])
+    named = nn.ModuleDict({"hidden": nn.Linear(12, 3)})
+    with pytest.raises(Refused, match=r"no layer 'hiden'. Did you mean 'hidden'\?"):
+        features(named, data.x, "hiden")
+    with pytest.raises(Refused, match="There is no layer ''"):
+        list(all_features(model, data.x, ["1", ""]))
+
+    class Pair(nn.Module):
+        def forward(self, x):
+            return x, x
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pair, self.never = Pair(), nn.ReLU()
+
+        def forward(self, x):
+            return self.pair(x)[0]
+
+    with pytest.raises(Refused, match="no tensor with one row an input"):
+        features(Whole(), data.x, "pair")
+    with pytest.raises(Refused, match="ran 0 times"):
+        features(Whole(), data.x, "never")
+
+
+@pytest.mark.parametrize("build", [bumps, striped_bumps])
+def test_worlds_that_cannot_be_drawn_are_refused(build):
+    for size in (1, 0, -3):
+        with pytest.raises(Refused, match=f"side {size} .*2 or more"):
+            build(size)
+    for sigma in (0.0, -1.0, float("nan")):
+        with pytest.raises(Refused, match="sigma must be positive"):
+            build(6, sigma).data(np.zeros((1, 2)))
+    with pytest.raises(Refused, match="sigma must be positive"):
+        bump(torch.zeros(()), torch.zeros(()), size=4, sigma=0)
+
+
+@pytest.mark.parametrize("stripes", [0.0, 0.5])
+def test_a_hole_over_whole_rows_is_not_compositional(stripes):
+    with pytest.warns(
+        NotCompositional, match=r"4 values of y never occur in training \(3, 4, 5, 6"
+    ):
+        worlds(Square(hole="0:14,3:7", side=14, stripes=stripes), [0])
+
+
+# kernels
+
+
+def test_a_product_kernel_is_one_product(rng):
+    a, b = (v @ v.T for v in (rng.normal(size=(5, 3)), rng.normal(size=(6, 4))))
+    found = schmidt(np.kron(a, b), (5, 6))
+    assert found.product == pytest.approx(1)
+    assert found.rank == pytest.approx(1)
+    assert found.terms == 1
+    assert found.sum < 0.9
+
+
+def test_a_sum_kernel_is_two_products():
+    n = 12
+    table = population(n)
+    found = schmidt(grid_kernel(table), (n, n))
+    assert found.sum == pytest.approx(1)
+    assert found.terms == 2
+    assert 1 < found.rank <= 2
+    centered = schmidt(grid_kernel(table, center=True), (n, n))
+    assert (centered.sum, centered.terms) == (pytest.approx(1), 2)
+    assert centered.rank == pytest.approx(2)  # two orthogonal terms of the same size
+
+
+def test_a_random_kernel_is_neither(rng):
+    rows = rng.normal(size=(64, 64))
+    found = schmidt(rows + rows.T, (8, 8))
+    assert found.product < 0.2
+    assert found.sum < 0.2
+    assert found.rank > 20
+
+
+def test_the_spectrum_is_that_of_the_kernel_read_entry_by_entry(rng):
+    k = rng.normal(size=(6, 6))
+    by_hand = np.array(
+        [
+            [k[x * 3 + y, u * 3 + v] for y in range(3) for v in range(3)]
+            for x in range(2)
+            for u in range(2)
+        ]
+    )
+    np.testing.assert_allclose(
+        schmidt(k, (2, 3)).values, np.linalg.svd(by_hand, compute_uv=False), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "side", "why"),
+    [((3, 3), 8, "give a row"), ((1, 8), 8, "2×2"), ((40, 40), 1600, str(LARGEST))],
+)
+def test_kernels_of_another_grid_are_refused(shape, side, why):
+    with pytest.raises(Refused, match=why):
+        schmidt(np.eye(side), shape)
+
+
+def test_layers_of_a_network_have_kernels_by_name():
+    task = bumps(6)
+    data = task.data(task.space.points())
+    model = mlp(data, width=16, depth=1)
+    assert schmidt(layer_kernel(model, data.x, "input", (6, 6)), (6, 6)).sum == pytest.approx(1)
+    assert schmidt(layer_kernel(model, data.x, "2", (6, 6)), (6, 6)).sum < 1
+    with pytest.raises(Refused, match="There is no layer"):
+        layer_kernel(model, data.x, "22", (6, 6))
+    with pytest.raises(Refused, match="one a cell"):
+        layer_kernel(model, data.x[1:], "2", (6, 6))
+
+
+@pytest.mark.parametrize(("shared", "error"), [(0.3, 0.0054), (0.1, 0.0045)])
+@pytest.mark.parametrize("polarity", ["dark", "bright"])
+def test_the_three_valued_kernel_has_its_known_error(shared, error, polarity):
+    split = bumps(28, polarity=polarity).split(~hole("center", 28))
+    found = kernel_fit(
+        split.query.y.numpy(), split.query.z, split.inside, "three_valued", ((shared,),)
+    )
+    assert found.ood == pytest.approx(error, abs=5e-5)
+    assert found.id < 1e-14
+    assert found.loo > 1e-3  # what it fits exactly it could not foretell
+
+
+def test_the_kernel_that_made_the_outputs_is_found(rng):
+    z = grid(a=10, b=10).points()
+    inside = ~box(a=(3, 7), b=(3, 7)).mask(grid(a=10, b=10)).ravel()
+    gaps = z[:, None] - z[None]
+    made = {
+        "factorized": np.exp(-(gaps**2 / (2 * np.array([1.0, 4.0]) ** 2)).sum(axis=2)),
+        "radial": np.exp(-(gaps**2).sum(axis=2) / 8),
+        "three_valued": np.array([0, 0.3, 1])[(gaps == 0).sum(axis=2)],
+    }
+    for kind, k in made.items():
+        root = np.linalg.cholesky(k + 1e-9 * np.eye(len(k)))  # outputs are draws with covariance k
+        found = kernel_fit(root @ rng.normal(size=(len(k), 400)), z, inside, kind)
+        scales = {"factorized": (1.0, 4.0), "radial": (2.0,), "three_valued": (0.3,)}
+        assert found.scales == scales[kind]
+        assert found.id < 1e-9 < found.loo
+        assert found.r2 > 0.1
+
+
+def test_scales_are_chosen_on_seen_cells_only(rng):
+    z = grid(a=8, b=8).points()
+    inside = ~box(a=(2, 6), b=(2, 6)).mask(grid(a=8, b=8)).ravel()
+    outputs = rng.normal(size=(64, 5))
+    other = np.where(inside[:, None], outputs, 100 * rng.normal(size=(64, 5)))
+    for kind in ("factorized", "radial", "three_valued"):
+        one, two = (kernel_fit(y, z, inside, kind) for y in (outputs, other))
+        assert (one.scales, one.loo, one.id) == (two.scales, two.loo, two.id)
+        rows = [*range(64), *np.flatnonzero(inside)]  # cells that were drawn twice
+        twice = kernel_fit(outputs[rows], z[rows], inside[rows], kind)
+        assert twice.ood == pytest.approx(one.ood)
+
+
+def test_kernel_fits_refuse_what_they_cannot_fit():
+    z, y = grid(a=2, b=2).points(), np.ones((4, 3))
+    with pytest.raises(Refused, match="held out"):
+        kernel_fit(y, z, np.ones(4, dtype=bool), "radial")
+    with pytest.raises(Refused, match="two factors"):
+        kernel_fit(y[1:], z, np.ones(4, dtype=bool), "radial")
+    with pytest.raises(Refused, match="is positive"):
+        kernel_fit(y, z, z.sum(axis=1) < 2, "three_valued", ((2.0,),))
+
+
+# superposition
+
+
+def row_and_column(seen: Observed) -> torch.Tensor:
+    """At every cell, the sum of some shown images of its row and of its column."""
+    at = seen.split.query.z
+    images = seen.split.query.y.reshape(28, 28, 28, 28)
+    return torch.stack(
+        [
+            1.5 - images[int(x), [1, 4, 25]].sum(0) / 3 - images[[2, 26], int(y)].mean(0)
+            for x, y in at
+        ]
+    )
+
+
+def test_superpositions_of_training_images_score_one():
+    seen = observed(lambda y: y)
+    found = superposition(Observed(seen.task, seen.split, row_and_column(seen), seen.model))
+    assert found["superposition_images"] == pytest.approx(1, abs=1e-3)
+    assert found["superposition_index"] > 0.9
+
+
+def test_what_is_drawn_right_is_no_superposition():
+    found = superposition(observed(lambda y: y))
+    assert found["superposition_truth"] == pytest.approx(1, abs=1e-6)
+    assert found["superposition_images"] == found["superposition_perfect"] < 0.4
+    assert found["superposition_index"] < -0.6
+    scaled = superposition(observed(lambda y: 3 - 2 * y))
+    assert scaled["superposition_truth"] == pytest.approx(1, abs=1e-6)
+
+
+def test_noise_is_neither_and_a_blank_has_no_index():
+    noise = torch.randn(784, 28, 28, generator=torch.Generator().manual_seed(0))
+    found = superposition(observed(lambda y: noise))
+    assert found["superposition_images"] < 0.05
+    assert found["superposition_truth"] < 0.05
+    assert superposition(observed(torch.ones_like)) == {}
+
+
+def test_superposition_needs_images_of_the_tasks_size(rng):
+    assert superposition(observed(lambda y: y[:, :14])) == {}
+    assert superposition(observed(lambda y: y.flatten(1))) == {}
+    z = np.zeros((3, 2))
+    with pytest.raises(Refused, match="images of one size"):
+        superposed(np.ones((3, 4, 4)), np.ones((3, 5, 5)), z, z, np.ones((3, 4, 4)), rng=rng)
+
+
+# all of them
+
+
+def world(space):
+    return Task(space, inputs=lambda z: z, targets=lambda z: z.sum() * torch.ones(3, 3))
+
+
+@pytest.mark.parametrize("space", [grid(a=3), grid(a=3, b=3, c=3), grid(a=6, b=1)], ids=str)
+@pytest.mark.parametrize("measure", ALL)
+def test_nothing_is_measured_without_a_two_factor_grid(space, measure):
+    task = world(space)
+    split = task.split(everything())
+    assert measure(Observed(task, split, split.query.y, nn.Identity())) == {}
+
+
+@pytest.mark.parametrize("measure", ALL)
+def test_a_whole_decoder_is_measured_in_finite_numbers(measure):
+    task = bumps(10)
+    split = task.split(~hole("center", 10))
+    found = measure(observe(cnn(split.train, channels=3, depth=1), task, split))
+    assert found
+    assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in found.values())
+
+
+def test_a_layer_that_does_not_vary_is_left_out():
+    task = bumps(8)
+    split = task.split(~hole("center", 8))
+    model = mlp(split.train, width=16, depth=1)
+    with torch.no_grad():
+        model[1].bias -= 1e3  # every unit is silent
+    seen = observe(model, task, split)
+    assert transport(seen)["transport_layers"].tolist() == ["input", "1"]
+    assert factorization(seen)["kernel_layers"].tolist() == ["input", "1"]
+    assert factorization(seen)["kernel_sum"][0] == pytest.approx(1)
+    assert superposition(seen) != {}  # the readout's biases make an image

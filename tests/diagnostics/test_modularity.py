@@ -1,0 +1,328 @@
+"""Modules in weights and in function: block matrices, random ones, and networks built by hand."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import block_diag
+from sklearn.cluster import SpectralClustering
+from sklearn.metrics import adjusted_rand_score
+from torch import nn
+
+from recombine.core.diagnostic import observe, predict
+from recombine.core.error import Refused
+from recombine.core.support import everything
+from recombine.core.task import Data
+from recombine.diagnostics.modularity import (
+    between_hidden,
+    clusters,
+    eigengap,
+    laplacian,
+    look,
+    matrices,
+    modularity,
+    modules,
+    shuffled,
+    similarity,
+    spectrum,
+    suggested,
+)
+from recombine.diagnostics.robustness import (
+    errors,
+    forgetting,
+    influence,
+    noise_curve,
+    noisy,
+    prune,
+    shift_errors,
+    two_modes,
+)
+from recombine.models.modular import fully_connected, pre_modular
+from recombine.tasks.modular import independent_sines
+from recombine.training.noise import Noise
+
+
+def blocks(k=4, size=8, seed=0):
+    """K blocks of random weights of either sign, and nothing between them."""
+    rng = np.random.default_rng(seed)
+    signs = rng.choice([-1, 1], (k, size, size))
+    return block_diag(*(rng.uniform(0.5, 1, (k, size, size)) * signs))
+
+
+def examples(n=200, seed=0):
+    task = independent_sines()
+    return task.data(task.space.draw(n, rng=np.random.default_rng(seed)))
+
+
+def block_network(data):
+    """A network whose four outputs each read their own input, through eight units a layer."""
+    model = fully_connected(data)
+    sizes = [1, 8, 8, 8, 1]
+    linear = [m for m in model if isinstance(m, nn.Linear)]
+    for m, a, b in zip(linear, sizes, sizes[1:], strict=False):
+        mask = torch.block_diag(*[torch.ones(b, a)] * 4)
+        m.weight.data *= mask
+    return model
+
+
+# --- weights
+
+
+def test_identical_columns_in_blocks_have_the_spectrum_of_complete_graphs():
+    matrix = block_diag(*[np.ones((3, 5))] * 4)  # four complete graphs of five units
+    values = spectrum(matrix)
+    np.testing.assert_allclose(values, [0] * 4 + [1] * 16, atol=1e-5)
+    found = modules(matrix, 4, draws=5)
+    assert found.gap == pytest.approx(1, abs=1e-5)
+    assert found.suggested == 4
+    assert found.cross_share == 0
+
+
+@pytest.mark.parametrize("k", [2, 4, 5])
+def test_block_weights_give_their_blocks(k):
+    matrix = blocks(k)
+    found = modules(matrix, k)
+    assert found.gap > 0.6
+    assert found.suggested == k
+    assert found.excess > 0.5
+    assert found.real
+    assert found.cross_share < 1e-9
+    truth = np.repeat(np.arange(k), 8)
+    assert adjusted_rand_score(found.units, truth) == 1
+    assert (found.units == found.sources).all()  # matched to each other
+    np.testing.assert_allclose(found.table.sum(), np.abs(matrix).sum())
+
+
+def test_the_symmetric_laplacian_has_the_spectrum_of_the_random_walk(rng):
+    graph = similarity(rng.standard_normal((6, 9)))
+    walk = np.eye(9) - graph / graph.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(laplacian(graph)), np.sort(np.linalg.eigvals(walk).real), atol=1e-10
+    )
+
+
+def test_clusters_agree_with_spectral_clustering(rng):
+    matrix = blocks() + 0.05 * rng.standard_normal((32, 32))
+    other = SpectralClustering(4, affinity="precomputed", random_state=0)
+    expected = other.fit_predict(similarity(matrix))
+    assert adjusted_rand_score(clusters(matrix, 4), expected) == 1
+
+
+@given(seed=st.integers(0, 1000))
+def test_the_order_of_units_does_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    matrix = blocks(seed=seed) + 0.2 * rng.standard_normal((32, 32))
+    rows, columns = rng.permutation(32), rng.permutation(32)
+    mixed = matrix[np.ix_(rows, columns)]
+    np.testing.assert_allclose(spectrum(mixed), spectrum(matrix), atol=1e-10)
+    one, two = modules(matrix, 4, draws=1), modules(mixed, 4, draws=1)
+    assert adjusted_rand_score(one.units[columns], two.units) == 1
+    assert one.cross_share == pytest.approx(two.cross_share)
+
+
+def test_random_weights_have_no_excess():
+    found = [
+        modules(np.random.default_rng(s).standard_normal((32, 32)), 4, draws=60, seed=s)
+        for s in range(20)
+    ]
+    assert abs(np.mean([m.excess for m in found])) < 0.01
+    assert max(m.gap for m in found) < 0.1
+    assert sum(m.real for m in found) <= 3
+
+
+def test_a_gap_that_rank_explains_is_no_excess(rng):
+    # Four rows of weights with a long tail: most columns point at one row, wherever it lies.
+    matrix = rng.lognormal(sigma=4, size=(4, 32))
+    found = modules(matrix, 4)
+    assert found.gap > 0.3
+    assert abs(found.excess) < 0.1
+    assert not found.real
+    assert modules(block_diag(*[np.ones((1, 8))] * 4), 4).real
+
+
+def test_a_control_is_measured_beside(rng):
+    control = rng.standard_normal((32, 32))
+    found = modules(blocks(), 4, control=control, draws=5)
+    assert found.untrained == eigengap(spectrum(control), 4)
+    assert not modules(control, 4, control=blocks(), draws=5).real
+    with pytest.raises(Refused, match="same shape"):
+        modules(blocks(), 4, control=control[:8])
+
+
+def test_dead_units_are_left_out_and_named():
+    matrix = blocks()
+    matrix[:, [3, 17]] = 0.0
+    matrix[:, 20] = 1e-9
+    found = modules(matrix, 4, draws=3)
+    assert len(found.values) == 29
+    assert (np.flatnonzero(found.units < 0) == [3, 17, 20]).all()
+    assert found.suggested == 4
+    assert np.abs(found.sorted[:, -3:]).max() <= 1e-9
+    thin = np.zeros((8, 8))
+    thin[0, :5] = 1.0
+    assert shuffled(thin, 4, draws=20, rng=np.random.default_rng(0)).low == 0
+
+
+def test_sorted_weights_are_blocks_again(rng):
+    order = rng.permutation(32)
+    found = modules(blocks()[np.ix_(order, order)], 4, draws=1)
+    inside = block_diag(*[np.ones((8, 8))] * 4) > 0
+    assert found.sorted[inside].min() > 0.4
+    assert found.sorted[~inside].max() == 0
+
+
+def test_layers_that_cannot_have_modules_are_refused():
+    for look_at, reason in (
+        (lambda: modules(blocks(), 32), "more units than modules"),
+        (lambda: modules(blocks(), 0), "one module or more"),
+        (lambda: modules(np.ones((5, 1)), 1), "more units than modules"),
+        (lambda: suggested(np.zeros(1)), "no gap"),
+        (lambda: modules(np.zeros((4, 4)), 2), "zero"),
+        (lambda: modules(np.full((4, 4), np.nan), 2), "finite"),
+        (lambda: clusters(blocks(), 40), "40 modules"),
+        (lambda: shuffled(blocks(), 4, draws=0, rng=np.random.default_rng(0)), "0 shuffles"),
+        (lambda: matrices(nn.Sequential(nn.Conv2d(1, 1, 1))), "Linear.*Conv2d"),
+        (lambda: matrices(nn.Sequential(nn.ReLU())), "Linear.*ReLU"),
+        (
+            lambda: look(fully_connected(examples()), 4, untrained=nn.Sequential(nn.Linear(4, 4))),
+            "same shape",
+        ),
+    ):
+        with pytest.raises(Refused, match=reason):
+            look_at()
+
+
+def test_networks_are_read_layer_by_layer():
+    model = fully_connected(examples())
+    assert [m.shape for m in matrices(model)] == [(4, 32), (32, 32), (32, 32), (32, 4)]
+    assert [m.shape for m in between_hidden(model)] == [(32, 32)] * 2
+    np.testing.assert_array_equal(between_hidden(model)[0], model[2].weight.detach().T)
+    single = fully_connected(examples(), widths=(8,))
+    assert [between_hidden(single, outgoing=o)[0].shape for o in (False, True)] == [(4, 8)] * 2
+    out = look(model, 4, outgoing=True, draws=1)
+    np.testing.assert_array_equal(out[0].matrix, model[2].weight.detach())
+
+
+def test_the_diagnostic_tells_a_modular_network_from_an_untrained_one(rng):
+    task, data = independent_sines(), examples()
+    split = task.split(everything(), n=50, asked=20, rng=rng)
+    found = modularity(observe(block_network(data), task, split))
+    control = modularity(observe(fully_connected(data), task, split))
+    assert found["eigengap_min"] > 0.5 > 0.2 > control["eigengap_mean"]
+    assert found["eigengap_out_min"] > 0.5
+    assert found["modularity_excess"] > 0.4 > 0.05 > control["modularity_excess"]
+    assert (found["modularity_real"], found["modularity_suggested"]) == (1, 4)
+    assert found["modularity_cross"] < 1e-9 < 0.3 < control["modularity_cross"]
+    assert found["modularity_sorted_1"].shape == (32, 32)
+    assert modularity(observe(pre_modular(data), task, split)) == {}
+    assert modularity(observe(fully_connected(data, widths=(3, 3)), task, split)) == {}
+
+
+# --- function
+
+
+def test_a_shift_moves_only_the_outputs_that_read_it():
+    data = examples()
+    moved = influence(block_network(data), data.x)
+    assert (np.diag(moved) > 0).all()
+    assert moved[~np.eye(4, dtype=bool)].max() < 1e-6
+    assert influence(fully_connected(data), data.x)[~np.eye(4, dtype=bool)].min() > 0
+    linear = nn.Linear(3, 2, bias=False)
+    expected = 2.0 * linear.weight.detach().abs().T
+    np.testing.assert_allclose(influence(linear, torch.randn(5, 3), 2.0), expected, rtol=1e-5)
+
+
+def test_errors_under_a_shift_stay_where_nothing_is_read():
+    data, model = examples(), block_network(examples())
+    offsets, found = shift_errors(model, data, column=0)
+    assert found.shape == (51, 4)
+    np.testing.assert_allclose(offsets[[0, -1]], [0.1, 1000])
+    np.testing.assert_allclose(found[:, 1:], np.tile(errors(model, data)[1:], (51, 1)), rtol=1e-5)
+    assert found[-1, 0] > 2 * found[0, 0]
+    with pytest.raises(Refused, match="Input 4"):
+        shift_errors(model, data, column=4)
+
+
+def test_noise_raises_the_error_by_the_variance_that_it_passes():
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.standard_normal((20_000, 3))).float()
+    model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+    data = Data(x.double().numpy(), x, predict(model, x))
+    found = noise_curve(model, data, [0.0, 0.1, 0.2], power=2.0)
+    assert (found[0] == 0).all()
+    a = torch.tanh(model[0](x)).detach()
+    expected = (a.square() @ model[2].weight.detach().square().T).mean(dim=0)
+    np.testing.assert_allclose(found[1], 0.01 * expected, rtol=0.05)
+    np.testing.assert_allclose(found[2], 4 * found[1], rtol=1e-3)
+    already = nn.Sequential(model[0], nn.Tanh(), Noise(5.0, at_test=True), model[2])
+    assert [type(m) for m in noisy(already, Noise())] == [nn.Linear, nn.Tanh, Noise, nn.Linear]
+    np.testing.assert_array_equal(noise_curve(already, data, [0.1], power=2.0), found[1:2])
+
+
+def test_two_modes_are_cut_where_the_formula_says():
+    rng = np.random.default_rng(0)
+    small, large = rng.normal(-3.5, 0.3, 6000), rng.normal(-0.8, 0.15, 3000)
+    cut = two_modes(10 ** np.concatenate([small, large]))
+    assert cut.at == pytest.approx((-3.5 / 0.3 - 0.8 / 0.15) / (1 / 0.3 + 1 / 0.15), abs=0.05)
+    assert cut.kept == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_one_mode_is_not_cut_and_says_why():
+    rng = np.random.default_rng(0)
+    for weights in (10 ** rng.normal(-1, 0.3, 5000), rng.uniform(-0.2, 0.2, 5000)):
+        cut = two_modes(weights)
+        assert cut.at is None
+        assert cut.reason
+        assert cut.kept == 1
+    assert "8 are needed" in two_modes(np.zeros((3, 3))).reason
+
+
+def test_pruning_leaves_the_blocks_and_a_plain_network_as_it_is():
+    data, rng = examples(), np.random.default_rng(0)
+    model = block_network(data)
+    with torch.no_grad():
+        for m in model:
+            if isinstance(m, nn.Linear):
+                large = 10 ** torch.from_numpy(rng.normal(-0.6, 0.1, m.weight.shape)).float()
+                small = 10 ** torch.from_numpy(rng.normal(-3.5, 0.2, m.weight.shape)).float()
+                m.weight.copy_(torch.where(m.weight != 0, large, small))
+    found = prune(model)
+    assert found.whole
+    for m, clean in zip(found.model, block_network(data), strict=True):
+        if isinstance(m, nn.Linear):
+            assert torch.equal(m.weight != 0, clean.weight != 0)
+    assert (model[2].weight != 0).all()  # the original is as it was
+    plain = fully_connected(data)
+    untouched = prune(plain)
+    assert not untouched.whole
+    for m, cut in zip(
+        [m for m in untouched.model if isinstance(m, nn.Linear)], untouched.cuts, strict=True
+    ):
+        assert (m.weight != 0).all() == (cut.at is None)
+    with pytest.raises(Refused):
+        prune(nn.ReLU())
+
+
+def known(model, data):
+    """Data on which a model makes no error."""
+    return Data(data.z, data.x, predict(model, data.x))
+
+
+def test_learning_one_output_disturbs_the_others_unless_modules_keep_them_apart():
+    data = examples()
+    new = independent_sines(seed=7).data(data.z)
+    plain, modular = fully_connected(data), block_network(data)
+    forgot = forgetting(plain, known(plain, data), new, 1, steps=60, lr=1e-2)
+    assert forgot.after[1] < 0.5 * forgot.before[1]
+    assert forgot.others > 1e-4
+    np.testing.assert_allclose(forgot.before, [0, errors(plain, new)[1], 0, 0])
+    # The first step reaches no weight that another module of blocks reads; later ones may.
+    options = {"lr": 1e-2, "options": {"weight_decay": 0.0}}
+    kept = forgetting(modular, known(modular, data), new, 1, steps=1, **options)
+    assert kept.after[1] < kept.before[1]
+    assert kept.others == 0
+    assert forgetting(plain, known(plain, data), new, 1, steps=1, **options).others > 1e-6
+    for wrong in (4, -1):
+        with pytest.raises(Refused):
+            forgetting(plain, data, new, wrong, steps=1)

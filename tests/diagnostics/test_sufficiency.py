@@ -1,0 +1,525 @@
+"""Certificates for continuous spaces: marginals, partners, ranks, assumptions and the proof."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from recombine.core.error import Refused
+from recombine.core.space import Factor, Space, cube, grid
+from recombine.core.support import Band, axes, band, box, cross, everything, table, values
+from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
+from recombine.diagnostics.theorem import certify, reconstruct
+from recombine.maps.compose import alpha, compose, gated, product, sigmoid, step
+from recombine.theory.marginal import boxes, compositional, marginal, missing, pieces
+from recombine.theory.partners import partners
+
+SQUARE = cube(a=1, b=1)
+SPRITES = cube(first=5, second=5)
+RNG = np.random.default_rng(0)
+# The paper's three planes and its gap, in the unit cube.
+PLANES = cross(first=[(0,) * 5, (0.5, 0.5, 0.5, 0, 0.5)], second=[(1, 1, 1, 0, 1)])
+GAP = PLANES - box({"first[0]": (0.05, 0.45)})
+
+
+def curve(seed, width=4, pixels=None):
+    """Draw a smooth random component of one latent: (n, width) or (n, width, pixels)."""
+    rng = np.random.default_rng(seed)
+    size = width * (pixels or 1)
+    inner, shift = (torch.as_tensor(rng.normal(size=(1, 12))) for _ in range(2))
+    outer, offset = (
+        torch.as_tensor(rng.normal(size=(12, size))),
+        torch.as_tensor(rng.normal(size=size)),
+    )
+
+    def part(z):
+        out = torch.tanh(z @ inner + shift) @ outer / 4 + offset
+        return out if pixels is None else out.reshape(len(z), width, pixels)
+
+    return part
+
+
+def bump(color, pixels=6, ground=0.0):
+    """Draw a soft colored bump that moves along a row."""
+    paint = torch.tensor(color, dtype=torch.float64)[:, None]
+
+    def part(z):
+        away = torch.arange(pixels) - z * (pixels - 1)
+        return ground + torch.exp(-(away**2) / 0.5)[:, None] * paint
+
+    return part
+
+
+# Marginals.
+
+
+def test_boxes_hold_what_the_support_holds():
+    supports = [
+        everything(),
+        box(a=(0.2, 0.6)) | box(b=(0.5, 1)),
+        ~(box(a=(0.2, 0.6)) | box(b=(0.5, 1))),
+        box(a=(0.1, 0.9)) - box(a=(0.3, 0.5), b=(0.3, 0.5)),
+        (box(a=(0, 0.5)) | box(b=(0, 0.5))) & ~box(a=(0.1, 0.2)),
+    ]
+    z = np.random.default_rng(0).random((4000, 2))
+    for support in supports:
+        found = boxes(SQUARE, support)
+        inside = ((z[:, None] >= found[:, 0]) & (z[:, None] <= found[:, 1])).all(axis=2).any(axis=1)
+        np.testing.assert_array_equal(inside, support.contains(SQUARE, z), err_msg=str(support))
+
+
+def test_boxes_know_planes_lines_and_points_and_the_open_end_of_an_interval():
+    assert boxes(SQUARE, cross(a=[0.5], b=[0.25])).tolist() == [
+        [[0.5, 0.0], [0.5, 1.0]],
+        [[0.0, 0.25], [1.0, 0.25]],
+    ]
+    assert len(boxes(SQUARE, axes(0.5, 0.5))) == 2
+    assert boxes(SQUARE, table([(0.5, 0.25)])).tolist() == [[[0.5, 0.25], [0.5, 0.25]]]
+    assert len(boxes(SQUARE, values(a=[0.6]) & box(a=(0.2, 0.6)))) == 0
+    assert len(boxes(SQUARE, values(a=[0.2]) & box(a=(0.2, 0.6)))) == 1
+    assert boxes(SQUARE, everything() - values(a=[0.5])).tolist() == [[[0, 0], [1, 1]]]
+    assert boxes(SQUARE, band(0.1)) is None
+
+
+def test_marginals_of_bands_and_unions():
+    assert marginal(SQUARE, band(0.1), "a").tolist() == [[[0.0], [1.0]]]
+    shifted = Space((Factor("a", low=0, high=1), Factor("b", low=0.5, high=3)))
+    np.testing.assert_allclose(marginal(shifted, band(0.2), "a"), [[[0.3], [1.0]]])
+    np.testing.assert_allclose(marginal(shifted, band(0.2), "b"), [[[0.5], [1.2]]])
+    z = band(0.2).draw(shifted, 20_000, rng=np.random.default_rng(0))
+    assert abs(z[:, 0].min() - 0.3) < 0.01
+    assert abs(z[:, 1].max() - 1.2) < 0.01
+
+
+def test_missing_volume_against_counting():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        corners = np.sort(rng.integers(0, 8, size=(4, 2, 2)), axis=1).astype(float)
+        corners[:, 1] += 1
+        asked, shown = corners[:2], corners[2:]
+        left = missing(asked[:1], shown)
+        cells = np.indices((9, 9)).reshape(2, -1).T + 0.5
+
+        def hold(found, cells=cells):
+            return (
+                ((cells[:, None] > found[:, 0]) & (cells[:, None] < found[:, 1])).all(axis=2).any(1)
+            )
+
+        np.testing.assert_array_equal(hold(left), hold(asked[:1]) & ~hold(shown))
+        assert (left[:, 1] - left[:, 0]).prod(axis=1).sum() == hold(left).sum()
+
+
+def test_pieces_touch_or_do_not():
+    assert pieces(np.array([[[0.0, 0], [1, 0]], [[0.5, 0], [0.5, 1]]])) == 1
+    assert pieces(np.array([[[0.0, 0], [1, 0]], [[0.5, 0.1], [0.5, 1]]])) == 2
+
+
+def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
+    fine = compositional(SPRITES, PLANES, everything())
+    assert fine.compositional
+    assert fine.connected
+    assert not any(fine.resolution.values())
+    broken = compositional(SPRITES, GAP, everything())
+    assert [str(g) for g in broken.gaps] == ["first[0] in [0.05, 0.45]"]
+    assert broken.pieces == {"first": 2, "second": 1}
+    assert "first[0] in [0.05, 0.45] is asked but never shown" in str(broken)
+
+
+def test_a_gap_is_found_from_samples_at_a_stated_resolution():
+    z = GAP.draw(SPRITES, 6000, rng=np.random.default_rng(0))
+    asked = SPRITES.draw(6000, rng=np.random.default_rng(1))
+    found = compositional(SPRITES, z, asked)
+    assert [g.factor for g in found.gaps] == ["first"]
+    gap, width = found.gaps[0], found.resolution["first"]
+    assert width == 1 / 64
+    assert abs(gap.low[0] - 0.05) <= width
+    assert abs(gap.high[0] - 0.45) <= width
+    assert found.pieces["first"] == 2
+    assert "from draws" in str(found)
+
+
+def test_a_band_cut_by_a_box_is_drawn_from():
+    found = compositional(SQUARE, band(0.2) - box(a=(0.4, 0.6)), everything())
+    assert [g.factor for g in found.gaps] == ["a"]
+    assert found.resolution["a"] > 0
+    assert found.pieces == {"a": 2, "b": 1}
+
+
+def test_a_value_shown_on_a_plane_alone_is_missing_elsewhere():
+    found = compositional(SQUARE, values(a=[0.5]), everything())
+    assert [str(g) for g in found.gaps] == ["every value of a"]
+    assert compositional(SQUARE, values(a=[0.5]), values(a=[0.5])).compositional
+
+
+def test_discrete_factors_are_refused():
+    with pytest.raises(Refused, match="has levels"):
+        compositional(grid(a=3), everything(), everything())
+    with pytest.raises(Refused, match="has levels"):
+        partners(grid(a=3) * cube(b=1), everything(), "b", np.zeros(1), 4, RNG)
+
+
+# Partners.
+
+
+def test_partners_on_planes_are_the_anchors_of_planes_in_which_the_component_moves():
+    z = partners(SPRITES, PLANES, "second", np.full(5, 0.3), 16, RNG)
+    assert z[:, :5].tolist() == [[0] * 5, [0.5, 0.5, 0.5, 0, 0.5]]
+    assert (z[:, 5:] == 0.3).all()
+    z = partners(SPRITES, PLANES, "first", np.full(5, 0.3), 16, RNG)
+    assert z[:, 5:].tolist() == [[1, 1, 1, 0, 1]]
+    # Planes on which the component stands still do not count, even at its own anchor.
+    assert len(partners(SPRITES, PLANES, "first", np.zeros(5), 16, RNG)) == 1
+    assert len(partners(SPRITES, GAP, "first", np.full(5, 0.3), 16, RNG)) == 0
+
+
+def test_partners_in_a_band_are_neighbors():
+    z = partners(SPRITES, band(0.1), "first", np.full(5, 0.02), 50, RNG)
+    assert len(z) == 50
+    assert (z[:, :5] == 0.02).all()
+    assert (np.abs(z[:, 5:] - 0.02) < 0.1).all()
+    assert (z >= 0).all()
+    with pytest.raises(Refused, match="no thickness"):
+        partners(SQUARE, Band(0.0), "a", np.zeros(1), 4, RNG)
+
+
+@pytest.mark.parametrize(
+    "support",
+    [everything(), ~box(a=(0.2, 0.6), b=(0.2, 0.6)), box(b=(0, 0.05)), band(0.3) & box(b=(0, 0.4))],
+)
+def test_partners_lie_in_the_support_and_share_the_value(support):
+    z = partners(SQUARE, support, "a", np.array([0.3]), 20, RNG)
+    assert len(z) == 20
+    assert support.contains(SQUARE, z).all()
+    assert (z[:, 0] == 0.3).all()
+
+
+def test_isolated_points_and_lines_along_other_factors_have_no_partners():
+    assert len(partners(SQUARE, table([(0.5, 0.5)]), "a", np.array([0.5]), 4, RNG)) == 0
+    assert len(partners(SQUARE, values(a=[0.5]), "a", np.array([0.5]), 4, RNG)) == 0
+    assert partners(SQUARE, axes(0.1, 0.2), "a", np.array([0.5]), 4, RNG).tolist() == [[0.5, 0.2]]
+
+
+def test_anchors_and_values_outside_the_space_are_refused():
+    f = compose([curve(0), curve(1)], "add")
+    with pytest.raises(Refused, match="numbers from 0 to 1"):
+        sufficiency(f, SQUARE, cross(a=[1.5], b=[0]))
+    with pytest.raises(Refused, match="numbers from 0 to 1"):
+        partners(SQUARE, everything(), "a", np.array([2.0]), 4, RNG)
+    broken = compose([lambda z: z - 0.5, lambda z: z], "product")
+    with pytest.raises(Refused, match="candidate planes"):
+        sufficiency(broken, SQUARE, cross(a=[0.5], b=[1]), candidates={"b": np.array([[3.0]])})
+    with pytest.raises(Refused, match="There is no component 'c'"):
+        partners(SQUARE, everything(), "c", np.zeros(1), 4, RNG)
+
+
+# Ranks.
+
+
+def brute(combine, parts, component):
+    """Stack whole Jacobians by torch's own routine, as (n, outputs, inputs)."""
+
+    def one(x, others):
+        full = [*others[:component], x, *others[component:]]
+        return combine(*[p[None] for p in full])[0].flatten()
+
+    found = []
+    for i in range(len(parts[0])):
+        others = [p[i] for j, p in enumerate(parts) if j != component]
+        jac = torch.autograd.functional.jacobian(lambda x, o=others: one(x, o), parts[component][i])
+        found.append(jac.flatten(1))
+    return torch.stack(found)
+
+
+def mixing(*parts):
+    """Compose by a filter that mixes positions."""
+    out = sum(parts)
+    return out + 0.5 * out.roll(1, dims=-1) * parts[0]
+
+
+@pytest.mark.parametrize("combine", [sigmoid, product, gated, alpha, step, mixing])
+@pytest.mark.parametrize("component", [0, 1])
+def test_ranks_agree_with_numpy_on_whole_jacobians(combine, component):
+    colors = ([1, 0.5, 0.2, 0.9], [0.2, 0.6, 1, 0.7])
+    f = compose([bump(color, ground=-0.05) for color in colors], combine)
+    z = np.random.default_rng(3).random((5, 2))
+    z[:, component] = 0.4
+    found = rank(f, SQUARE, SQUARE.names[component], z)
+    parts = [p(torch.as_tensor(z[:, k : k + 1])) for k, p in enumerate(f.parts)]
+    jac = brute(combine, parts, component).numpy()
+    tall = jac.reshape(-1, jac.shape[2])
+    singular = np.linalg.svd(tall, compute_uv=False)
+    tolerance = 1e-9 * singular[0]
+    assert found.width == jac.shape[2]
+    assert found.stack == np.linalg.matrix_rank(tall, tol=tolerance)
+    assert found.sum == np.linalg.matrix_rank(jac.sum(axis=0), tol=tolerance)
+    assert found.smallest == pytest.approx(singular[-1] if len(singular) == 24 else 0, abs=1e-12)
+    alive = singular[singular > tolerance]
+    strong = np.sort(alive)[(len(alive) - 1) // 2] * 1e-2  # the lower median, as torch takes it
+    assert found.practical == (singular > strong).sum()
+    # An output is lost if its unit vector does not lie in the row space.
+    unit = np.eye(jac.shape[2])
+    gap = np.linalg.norm(unit - np.linalg.pinv(tall, rcond=1e-9) @ tall @ unit, axis=0)
+    np.testing.assert_array_equal(found.lost, (gap > 1e-3).reshape(found.lost.shape))
+
+
+def test_positions_are_told_apart_without_being_told():
+    parts = [torch.rand(3, 2, 4, 5), torch.rand(3, 2, 4, 5)]
+    assert jacobians(lambda a, b: torch.sin(a) * b, parts, 0).shape == (3, 20, 2, 2)
+    assert jacobians(lambda a, b: a + b.mean(dim=(2, 3), keepdim=True), parts, 0).shape == (
+        3,
+        20,
+        2,
+        2,
+    )
+    assert jacobians(lambda a, b: b + a.mean(dim=(2, 3), keepdim=True), parts, 0).shape == (
+        3,
+        1,
+        40,
+        40,
+    )
+    assert jacobians(lambda a, b: (a + b).flatten(1), parts, 0).shape == (3, 1, 40, 40)
+    assert not jacobians(lambda a, b: b, parts, 0).any()
+
+
+def test_jacobians_cancel_in_the_sum_and_not_in_the_stack():
+    f = compose([curve(0), lambda z: torch.cos(2 * torch.pi * z).repeat(1, 4)], "product")
+    found = sufficiency(f, SQUARE, cross(a=[0], b=[0, 0.5]))
+    assert found.sufficient
+    assert found.paper("a") == 0
+    assert found.worst("a").stack == 4
+
+
+def test_conditioning_is_reported_beside_the_rank():
+    f = compose(
+        [curve(0, width=3), lambda z: torch.tensor([[1.0, 1.0, 1e-4]]).repeat(len(z), 1)], "product"
+    )
+    found = sufficiency(f, SQUARE, cross(a=[0], b=[0]))
+    worst = found.worst("a")
+    assert (worst.stack, worst.practical, worst.smallest) == (3, 2, pytest.approx(1e-4))
+    assert found.sufficient
+    assert not found.practical
+    assert "weak" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("combine", "hidden"), [("sigmoid", 100.0), ("step", 1.0), ("product", 1.0)]
+)
+def test_the_plane_that_is_named_repairs_the_support(combine, hidden):
+    def front(z):
+        here = torch.arange(6) == torch.floor(z * 5 + 0.5)
+        shape = here[:, None] * torch.full((3, 1), hidden, dtype=torch.float64)
+        return shape if combine != "product" else 1 - shape
+
+    f = compose([front, bump([0.2, 0.6, 1.0], ground=0.1)], combine)
+    support = cross(a=[0], b=[1])
+    before = sufficiency(f, SQUARE, support)
+    lost = before.worst("b")
+    assert (lost.stack, lost.width) == (15, 18)
+    assert lost.lost[:, 0].all()
+    assert lost.lost.sum() == 3
+    assert "b at" in str(before)
+    assert "positions 0, channels 0, 1, 2" in str(before)
+    plane = before.repairs["b"]
+    assert (plane.before, plane.after) == (15, 18)
+    after = sufficiency(f, SQUARE, support | plane.support)
+    assert after.worst("b").sufficient
+    assert "show b with a at" in str(plane)
+
+
+def test_no_plane_helps_the_ground_of_a_hard_occluder():
+    f = compose([bump([1, 1, 1], ground=-5.0), bump([1, 1, 1])], step)
+    found = sufficiency(f, SQUARE, everything())
+    assert not found.sufficient
+    assert found.repairs["a"] is None
+    assert "no candidate plane lifts the rank" in str(found)
+    assert "not differentiable" in str(found)
+    assert "Use sigmoid." in str(found)
+
+
+def test_a_component_that_never_moves_alone_is_lost_and_any_plane_helps():
+    f = compose([curve(0), curve(1)], "add")
+    found = sufficiency(f, SQUARE, values(b=[0.5]))
+    assert found.worst("a").sufficient
+    assert (found.worst("b").stack, found.worst("b").partners) == (0, 0)
+    assert found.worst("b").lost.all()
+    assert found.outside["b"] == 10
+    assert found.repairs["b"].after == 4
+
+
+def test_three_components():
+    space = cube(a=1, b=1, c=1)
+    f = compose([curve(k, 3, 4) for k in range(3)], "product")
+    assert sufficiency(f, space, axes(0.3, 0.4, 0.5), tried=3).sufficient
+    g = compose([curve(0, 3, 4), lambda z: 0 * curve(1, 3, 4)(z), curve(2, 3, 4)], "product")
+    found = sufficiency(g, space, everything(), tried=3)
+    assert [found.worst(n).stack for n in "abc"] == [0, 12, 0]
+
+
+def test_a_trained_model_is_certified_as_it_is():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([nn.Linear(5, 6), nn.Linear(5, 6)])
+            self.combine = sigmoid
+
+        def forward(self, z):
+            return self.combine(self.parts[0](z[:, :5]), self.parts[1](z[:, 5:]))
+
+    model = Model()
+    found = sufficiency(model, SPRITES, PLANES, tried=5)
+    assert found.sufficient
+    assert found.worst("second").partners == 2
+    with pytest.raises(Refused, match="`parts`"):
+        sufficiency(nn.Linear(10, 6), SPRITES, PLANES)
+    with pytest.raises(Refused, match="2 components were given for the 3 factors"):
+        sufficiency(model, cube(a=1, b=1, c=1), everything())
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    f = compose([lambda z: z, lambda z: z], lambda a, b: torch.sqrt(a) + b)
+    with pytest.raises(Refused, match="not finite"):
+        sufficiency(f, SQUARE, everything())
+    g = compose([lambda z: 1 / z, lambda z: z], "add")
+    with pytest.raises(Refused, match="Component 1 gives numbers that are not finite"):
+        sufficiency(g, SQUARE, everything())
+
+
+def test_settings_that_mean_nothing_are_refused():
+    f = compose([curve(0), curve(1)], "add")
+    with pytest.raises(Refused, match="give one or more"):
+        sufficiency(f, SQUARE, everything(), tried=0)
+    with pytest.raises(Refused, match="needs one or more"):
+        sufficiency(f, SQUARE, everything(), n=0)
+    with pytest.raises(Refused, match="None of the values tried of 'a'"):
+        sufficiency(f, SQUARE, box(a=(0, 0.5)), tried={"a": np.array([0.7]), "b": np.array([0.5])})
+    with pytest.raises(Refused, match="same value"):
+        rank(f, SQUARE, "a", np.random.default_rng(0).random((3, 2)))
+
+
+def test_a_large_occluder_is_certified_and_repaired_pixel_by_pixel():
+    edge = torch.linspace(0, 1, 24, dtype=torch.float64)
+
+    def square(z):
+        far = ((edge - z[:, :1]).abs()[:, None] > 0.15) | (
+            (edge - z[:, 1:]).abs()[..., None] > 0.15
+        )
+        return (~far)[:, None].double().expand(-1, 3, -1, -1)
+
+    space = cube(front=2, back=2)
+    f = compose([square, lambda z: 0.5 * square(z)], step)
+    found = sufficiency(f, space, cross(front=[(0.2, 0.2)], back=[(0.8, 0.8)]), tried=4)
+    hidden = square(torch.tensor([[0.2, 0.2]], dtype=torch.float64))[0].bool().numpy()
+    np.testing.assert_array_equal(found.lost("back"), hidden)
+    assert found.worst("back").stack == 3 * 24 * 24 - hidden.sum()
+    assert found.repairs["back"].after == 3 * 24 * 24
+    assert "positions, rows 2 to 8, columns 2 to 8, channels 0, 1, 2" in str(found)
+
+
+# The theorem.
+
+
+def test_all_assumptions_hold_for_a_sum_on_a_cross():
+    f = compose([curve(0), curve(1)], "add")
+    found = certify(f, SQUARE, cross(a=[0.5], b=[0.5]), truth=f)
+    assert [c.holds for c in found.checks] == [True] * 4
+    assert found.holds
+    assert found.message == "No assumption fails."
+    assert certify(f, SQUARE, cross(a=[0.5], b=[0.5]))["A4"].holds is None
+
+
+def test_each_assumption_that_fails_is_named():
+    smooth = [bump([1, 0.5, 0.2]), bump([0.2, 0.6, 1.0])]
+    hard = certify(compose(smooth, "step"), SQUARE, everything())
+    assert hard["A1"].holds is False
+    assert "A1 (differentiable C and components) does not hold: step is not" in hard.message
+    assert "use sigmoid" in hard.message
+    soft = compose(smooth, "sigmoid")
+    broken = certify(soft, SQUARE, cross(a=[0], b=[1]) - box(a=(0.2, 0.4)))
+    assert [c.holds for c in broken.checks] == [True, False, True, None]
+    assert (
+        "A2 (connected and compositional support) does not hold: a in [0.2, 0.4]" in broken.message
+    )
+    lost = certify(compose(smooth, "product"), SQUARE, everything())
+    assert lost["A3"].holds
+    black = compose([smooth[0], lambda z: smooth[1](z) * (torch.arange(6) > 0)], "product")
+    lost = certify(black, SQUARE, everything())
+    assert [c.holds for c in lost.checks] == [True, True, False, None]
+    assert "A3 (sufficient support) does not hold" in lost.message
+    assert "no candidate plane" in lost.message
+    other = compose([smooth[0], lambda z: smooth[1](z) + 0.1], "sigmoid")
+    assert certify(other, SQUARE, everything(), truth=soft)["A4"].holds is False
+
+
+def test_jumps_of_components_are_found_and_steep_slopes_are_not_jumps():
+    def shape(z):
+        return torch.round(2 * z[:, 2:3]).repeat(1, 3)
+
+    def steep(z):
+        return torch.tanh(1000 * (z[:, :1] - 0.3)).repeat(1, 3)
+
+    found = certify(compose([steep, shape], "add"), SPRITES, PLANES, tried=3)
+    assert found["A1"].holds is False
+    assert "component 'second' jumps by 1 where second[2] is" in found["A1"].why
+    assert certify(compose([steep, steep], "add"), SPRITES, PLANES, tried=3)["A1"].holds
+    cut = compose([curve(0), curve(1)], lambda a, b: torch.where(a > a.mean() * 0, a, b))
+    crossing = [lambda z: 2 * z - 1, lambda z: z + 5]
+    assert certify(compose(crossing, cut.combine), SQUARE, everything())["A1"].holds is False
+
+
+@pytest.mark.parametrize("combine", ["add", "product", "sigmoid"])
+def test_the_proof_recovers_components(combine):
+    f = compose([curve(0), curve(1)], combine, dims=(1, 1))
+    line = torch.linspace(0.2, 1, 101, dtype=torch.float64)[:, None]
+    at = torch.tensor([[0.2]], dtype=torch.float64)
+    for k, name in enumerate("ab"):
+        found = reconstruct(
+            f, f.combine, SQUARE, name, path=np.array([[0.2], [1.0]]), start=f.parts[k](at)[0],
+            partners=np.array([[0.2, 0.2]]), parts={"ba"[k]: f.parts[1 - k](at)}, steps=100,
+        )  # fmt: skip
+        assert (found - f.parts[k](line)).abs().max() < 1e-9
+
+
+def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():
+    second = curve(1, 3, 4)
+    zero = second(torch.zeros(1, 1, dtype=torch.float64))
+    mask = torch.zeros(3, 4, dtype=torch.float64)
+    mask[1, 2] = 1
+    f = compose([curve(0, 3, 4), lambda z: second(z) - zero * mask], "product", dims=(1, 1))
+    line = torch.linspace(0, 1, 51, dtype=torch.float64)[:, None]
+    truth = f.parts[0](line)
+
+    def rebuild(anchors):
+        at = torch.tensor(anchors, dtype=torch.float64)[:, None]
+        z = np.column_stack([np.zeros(len(anchors)), anchors])
+        return reconstruct(
+            f, product, SQUARE, "a", path=np.array([[0.0], [1.0]]), start=truth[0],
+            partners=z, parts={"b": f.parts[1](at)}, steps=50,
+        )  # fmt: skip
+
+    assert rank(f, SQUARE, "a", np.array([[0.3, 0.0]])).lost.nonzero()[0].tolist() == [1]
+    gap = (rebuild([0.0]) - truth).abs().amax(dim=0)
+    assert gap[1, 2] > 0.05
+    gap[1, 2] = 0
+    assert gap.max() < 1e-8
+    assert (rebuild([0.0])[:, 1, 2] == truth[0, 1, 2]).all()
+    assert (rebuild([0.0, 0.7]) - truth).abs().max() < 1e-8
+
+
+def test_a_reconstruction_says_what_it_lacks():
+    f = compose([curve(0), curve(1)], "add", dims=(1, 1))
+    start, z = torch.zeros(4), np.zeros((1, 2))
+    with pytest.raises(Refused, match="outputs of 'b'"):
+        reconstruct(
+            f,
+            f.combine,
+            SQUARE,
+            "a",
+            path=np.array([[0.0], [1]]),
+            start=start,
+            partners=z,
+            parts={},
+        )
+    with pytest.raises(Refused, match="two ends"):
+        reconstruct(
+            f, f.combine, SQUARE, "a", path=np.zeros((3, 1)), start=start, partners=z, parts={}
+        )

@@ -1,0 +1,413 @@
+"""Transformer autoencoders: counts, attention, quirks, and the penalties that read their work."""
+
+import copy
+import pickle
+from inspect import unwrap
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Normal, kl_divergence
+from torch.func import jacrev
+from torch.nn.functional import gelu, softmax
+
+from recombine.core.error import Refused
+from recombine.core.task import Data
+from recombine.maps.slots import (
+    Work,
+    attention_interaction,
+    divergence,
+    latent_capacity,
+    shared_attention,
+)
+from recombine.models.attention import fourier
+from recombine.models.slots import slot_autoencoder
+from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, transformer_autoencoder
+from recombine.training.fit import fit
+from recombine.training.penalty import Batch
+
+TINY = {"channels": 8, "width": 8, "query": 8, "inner": 8, "hidden": (8, 8), "drawing": (8,)}
+TINY |= {"drawing_channels": 8}
+KINDS = [(e, d) for e in ("transformer", "attention") for d in ("transformer", "broadcast")]
+
+
+def images(side=8, n=4, depth=3) -> Data:
+    x = torch.rand(n, depth, side, side, generator=torch.Generator().manual_seed(0))
+    return Data(np.zeros((n, 2)), x, x)
+
+
+def count(module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+# counts
+
+
+@pytest.mark.parametrize(
+    ("side", "depth", "options", "reading", "drawing"),
+    [
+        (64, 3, SPRITES, 365_888, 2_980_359),
+        (128, 3, CLEVR6, 1_444_736, 3_046_407),
+        # theirs also holds convolutions and places that features do not pass
+        (16, 768, CLEVRTEX, 2_101_248 - (4_864 + 3 * 102_464 + 102_464) - 640, 8_091_540),
+    ],
+    ids=["sprites", "clevr6", "clevrtex"],
+)
+def test_parameters_are_counted_as_in_the_paper(side, depth, options, reading, drawing):
+    model = transformer_autoencoder(images(side, 1, depth), **options)
+    assert (count(model.encoder), count(model.decoder)) == (reading, drawing)
+    assert count(model) == reading + drawing
+
+
+def test_baselines_are_counted_as_in_the_paper():
+    options = {**SPRITES, "encoder": "attention", "decoder": "broadcast", "variational": False}
+    model = transformer_autoencoder(images(64, 1), **options)
+    assert count(model.encoder) == 95_712 - 2 * 32  # theirs holds a mean and a spread for nothing
+    assert count(model.decoder) == 129_476
+    assert model(images(64, 1).x).shape == (1, 3, 64, 64)
+
+
+def test_the_reduced_model_keeps_its_size_whether_variational_or_not():
+    data = images(16)
+    plain, variational = (transformer_autoencoder(data, variational=v) for v in (False, True))
+    assert count(variational) == 103_967
+    assert count(plain.encoder) == count(variational.encoder)
+    assert count(plain.decoder) == count(variational.decoder)
+    tied = [transformer_autoencoder(data, dim=8, width=None, variational=v) for v in (False, True)]
+    assert count(tied[1].encoder) > 1.2 * count(tied[0].encoder)
+
+
+# what is drawn
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+@pytest.mark.parametrize("side", [8, 16])
+def test_slots_are_read_and_drawn(encoder, decoder, side):
+    data = images(side)
+    model = transformer_autoencoder(data, encoder=encoder, decoder=decoder, dim=4, **TINY).eval()
+    z = model.encode(data.x)
+    assert z.shape == (4, 3, 4)
+    torch.testing.assert_close(model(data.x), model.decode(z))
+    assert model(data.x).shape == data.x.shape
+    torch.testing.assert_close(model(data.x)[:2], model(data.x[:2]))
+    masks = model.masks(z)
+    torch.testing.assert_close(masks.sum(dim=1), torch.ones(4, side, side))
+
+
+def transcribed(decoder, z, scale):
+    """Draw by the textbook's attention, head by head, from the same weights."""
+    slots, h = decoder.slots(z), decoder.pixels(decoder.places).expand(len(z), -1, -1)
+    looks = []
+    for layer in decoder.layers:
+        query = layer.query(layer.asking(h)).chunk(layer.heads, dim=2)
+        key, value = layer.read(layer.told(slots)).chunk(2, dim=2)
+        key, value = key.chunk(layer.heads, dim=2), value.chunk(layer.heads, dim=2)
+        shares = [softmax(q @ k.mT * scale, dim=2) for q, k in zip(query, key, strict=True)]
+        looks.append(torch.stack(shares, dim=1).mT)
+        read = torch.cat([s @ v for s, v in zip(shares, value, strict=True)], dim=2)
+        h = h + layer.answer(read)
+        first, second = layer.think[0], layer.think[2]
+        h = h + second(gelu(first(layer.thinking(h))))
+    return decoder.draw(decoder.norm(h)).mT.unflatten(2, (decoder.side,) * 2), looks
+
+
+@pytest.mark.parametrize("scale", ["head", "query"])
+def test_attention_is_the_textbooks(scale):
+    """Weights moved from pixels to slots give the same sums; the quirk scales by another width."""
+    options = {**TINY, "query": 12, "inner": 20, "drawing_heads": 4}
+    model = transformer_autoencoder(images(), dim=4, scale=scale, **options).double()
+    z = torch.randn(3, 3, 4, dtype=torch.double)
+    wanted, looks = transcribed(model.decoder, z, (5 if scale == "head" else 12) ** -0.5)
+    drawn, found = model.decoder(z)
+    torch.testing.assert_close(drawn, wanted)
+    torch.testing.assert_close(found, looks)
+    for look in found:
+        assert look.shape == (3, 4, 3, 64)
+        torch.testing.assert_close(look.sum(dim=2), torch.ones(3, 4, 64, dtype=torch.double))
+
+
+def test_a_pixel_depends_on_its_own_place_alone():
+    model = transformer_autoencoder(images(), dim=4, **TINY)
+    z = torch.randn(2, 3, 4)
+    before = model.decode(z)
+    with torch.no_grad():
+        model.decoder.places[10] += 1
+    changed = (model.decode(z) - before).abs().sum(dim=1).flatten(1) > 0
+    assert changed[:, 10].all()
+    assert not changed[:, torch.arange(64) != 10].any()
+
+
+@pytest.mark.parametrize("decoder", ["transformer", "broadcast"])
+def test_the_order_of_slots_does_not_change_the_drawing(decoder):
+    model = transformer_autoencoder(images(), decoder=decoder, dim=4, **TINY).double()
+    z, order = torch.randn(2, 3, 4, dtype=torch.double), [2, 0, 1]
+    torch.testing.assert_close(model.decode(z), model.decode(z[:, order]))
+    torch.testing.assert_close(model.masks(z)[:, order], model.masks(z[:, order]))
+    assert not torch.allclose(model.masks(z), model.masks(z[:, order]))
+
+
+def test_slots_of_the_encoders_follow_their_learned_starts():
+    data = images()
+    for encoder, name in (("transformer", "queries"), ("attention", "initial")):
+        model = transformer_autoencoder(data, encoder=encoder, **TINY).eval()
+        z, start, order = model.encode(data.x), getattr(model.encoder, name), [1, 2, 0]
+        start.data = start.data[:, order]
+        torch.testing.assert_close(model.encode(data.x), z[:, order])
+        assert not torch.allclose(z, z[:, order])
+
+
+def test_slot_attention_feels_the_slope_of_its_last_iteration_alone():
+    data = images()
+    model = transformer_autoencoder(data, encoder="attention", **TINY)
+    model(data.x).sum().backward()
+    assert model.encoder.initial.grad is None
+    assert model.encoder.update.weight_hh.grad.abs().sum() > 0
+
+
+def test_places_are_waves_of_rows_and_columns():
+    found = fourier(5, 3).view(5, 5, 12)
+    assert found[1, 2, 0].item() == pytest.approx(np.sin(np.pi / 4))  # row, lowest octave
+    assert found[1, 2, 2].item() == pytest.approx(np.sin(4 * np.pi / 4), abs=1e-6)
+    assert found[1, 2, 3].item() == pytest.approx(np.sin(np.pi / 2))  # column
+    assert found[1, 2, 6].item() == pytest.approx(np.cos(np.pi / 4))
+    assert len(torch.unique(fourier(16, 5), dim=0)) == 256
+
+
+# the posterior and quirks
+
+
+def test_the_code_is_drawn_in_training_and_the_mean_in_evaluation():
+    data = images()
+    model = transformer_autoencoder(data, **TINY)
+    mean, spread = model.posterior(data.x)
+    torch.manual_seed(3)
+    found = model.encode(data.x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(found, mean + spread * torch.randn_like(mean))
+    assert torch.equal(model.eval().encode(data.x), mean)
+    always = transformer_autoencoder(data, sample="always", **TINY).eval()
+    assert not torch.equal(always.encode(data.x), always.encode(data.x))
+    plain = transformer_autoencoder(data, variational=False, **TINY)
+    assert plain.posterior(data.x)[1] is None
+    assert torch.equal(plain.encode(data.x), plain.encode(data.x))
+
+
+def test_deviations_are_of_two_kinds_that_begin_alike():
+    data = images()
+    for kind, wanted in (
+        ("log_variance", lambda s: (0.5 * s).exp()),
+        ("half_exp", lambda s: 0.5 * s.exp()),
+    ):
+        model = transformer_autoencoder(data, deviation=kind, spread=0.2, **TINY)
+        s = model.head(model.encoder(data.x))[:, :, 6:]
+        torch.testing.assert_close(model.posterior(data.x)[1], wanted(s))
+        with torch.no_grad():
+            model.head.weight[6:] = 0
+        torch.testing.assert_close(model.posterior(data.x)[1], torch.full((4, 3, 6), 0.2))
+
+
+def test_tokens_are_normed_one_by_one_or_jointly():
+    data = images()
+    for norm, wanted in (("token", (2,)), ("joint", (1, 2))):
+        backbone = transformer_autoencoder(data, norm=norm, **TINY).encoder.backbone
+        backbone.refine = nn.Identity()
+        tokens = backbone(data.x)
+        torch.testing.assert_close(
+            tokens.mean(dim=wanted), torch.zeros(tokens.mean(dim=wanted).shape), atol=1e-5, rtol=0
+        )
+        alone = tokens.square().mean(dim=2)
+        assert torch.allclose(alone, torch.ones_like(alone), atol=1e-2) == (norm == "token")
+
+
+def test_a_drawing_too_large_is_cut_to_its_corner():
+    data = images()
+    cut = transformer_autoencoder(data, decoder="broadcast", broadcast=4, **TINY)
+    whole = transformer_autoencoder(images(16), decoder="broadcast", **TINY)
+    whole.decoder.load_state_dict(cut.decoder.state_dict())
+    z = torch.randn(2, 3, 6)
+    torch.testing.assert_close(cut.decode(z), whole_corner(whole, z))
+
+
+def whole_corner(model, z):
+    return model.decode(z)[:, :, :8, :8]
+
+
+def test_what_cannot_be_built_is_refused():
+    x = torch.rand(2, 5)
+    with pytest.raises(Refused, match="square images"):
+        transformer_autoencoder(Data(np.zeros((2, 1)), x, x))
+    with pytest.raises(Refused, match="slots=0"):
+        transformer_autoencoder(images(), slots=0)
+    with pytest.raises(Refused, match="4 heads were to share width=6"):
+        transformer_autoencoder(images(), width=6)
+    with pytest.raises(Refused, match="does not reach 8×8"):
+        transformer_autoencoder(images(), decoder="broadcast", broadcast=1)
+    with pytest.raises(Refused, match="Did you mean 'transformer'"):
+        unwrap(transformer_autoencoder)(images(), decoder="transformers")
+    with pytest.raises(Refused, match="deviation of 0"):
+        transformer_autoencoder(images(), spread=0.0)
+    with pytest.raises(Refused, match="5 times"):
+        transformer_autoencoder(images(), decoder="broadcast", doublings=5)
+
+
+# penalties
+
+
+def test_interaction_is_the_sum_over_pairs():
+    looks = [torch.randn(2, 3, 4, 5).softmax(dim=2) for _ in range(2)]
+    mean = (looks[0] + looks[1]).sum(dim=1) / 2  # (n, slots, pixels)
+    wanted = sum(mean[:, j] * mean[:, k] for j in range(4) for k in range(j + 1, 4))
+    torch.testing.assert_close(shared_attention(looks), wanted)
+
+
+def test_interaction_is_zero_where_heads_agree_and_largest_where_all_slots_are_alike():
+    one = torch.zeros(1, 3, 4, 5)
+    one[:, :, 2] = 1
+    assert shared_attention([one, one]).abs().max() == 0
+    other = one.roll(1, dims=2)
+    assert shared_attention([one, other]).min() > 0  # layers that disagree
+    even = torch.full((1, 3, 4, 5), 0.25)
+    torch.testing.assert_close(shared_attention([even]), torch.full((1, 5), 9 * 0.75 / 2))
+
+
+def test_interaction_begins_at_its_largest_value_in_the_papers_model():
+    data = images(64, 1)
+    model = transformer_autoencoder(data, **SPRITES)
+    batch = Batch(data.x, data.y)
+    with torch.no_grad():
+        raw = attention_interaction(normalized=False)(model, batch)
+        share = attention_interaction()(model, batch)
+    assert raw.item() == pytest.approx(57.56, abs=0.04)  # of ½ · 12² · (1 − 1/5) = 57.6
+    assert raw < 57.6
+    assert share.item() == pytest.approx(raw.item() / 57.6, abs=1e-3)  # another draw
+
+
+def test_capacity_is_torchs_divergence():
+    data = images()
+    model = transformer_autoencoder(data, **TINY)
+    mean, spread = model.posterior(data.x)
+    own = kl_divergence(Normal(mean, spread), Normal(0.0, 1.0))
+    torch.testing.assert_close(divergence(mean, spread), own)
+    found = latent_capacity(0.3)(model, Batch(data.x, data.y))
+    torch.testing.assert_close(found, 0.3 * own.sum(dim=(1, 2)).mean())
+
+
+def counted(model) -> list[int]:
+    """Count the passes through an encoder from now on."""
+    calls = [0]
+
+    def hook(*_):
+        calls[0] += 1
+
+    model.encoder.register_forward_hook(hook)
+    return calls
+
+
+def test_penalties_read_the_pass_that_the_loss_has_made():
+    data = images()
+    model = transformer_autoencoder(data, **TINY)
+    calls, batch = counted(model), Batch(data.x, data.y)
+    model(data.x)
+    both = [latent_capacity()(model, batch), attention_interaction()(model, batch)]
+    assert calls == [1]
+    sum(both).backward()
+    assert calls == [1]
+
+
+def test_a_pass_is_not_read_twice_nor_for_other_inputs_or_weights():
+    data = images()
+    model = transformer_autoencoder(data, **TINY)
+    calls, batch = counted(model), Batch(data.x, data.y)
+    penalty = attention_interaction()
+    model(data.x)
+    penalty(model, Batch(data.x.clone(), data.y))
+    assert calls == [2]  # another tensor
+    model(data.x)
+    penalty(model, batch).backward()
+    penalty(model, batch).backward()
+    assert calls == [4]  # the graph was used up
+    model(data.x)
+    with torch.no_grad():
+        model.head.bias += 1
+    penalty(model, batch)
+    assert calls == [6]  # a weight has changed
+    with torch.no_grad():
+        data.x[0] += 1
+    penalty(model, batch)
+    assert calls == [7]  # the input has changed
+    model.eval()
+    penalty(model, batch)
+    assert calls == [8]
+    model(data.x)
+    assert model.memory.held is None  # nothing is held in evaluation
+
+
+def test_a_trained_model_can_be_copied_and_saved():
+    data = images()
+    model = transformer_autoencoder(data, **TINY)
+    model(data.x)
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert again.memory.held is None
+        torch.testing.assert_close(again.eval()(data.x), model.eval()(data.x))
+        model.train()
+        model(data.x)
+
+
+def test_penalties_refuse_models_that_do_not_show_their_work():
+    data = images()
+    batch = Batch(data.x, data.y)
+    for penalty in (latent_capacity(), attention_interaction()):
+        with pytest.raises(Refused, match="transformer_autoencoder"):
+            penalty(slot_autoencoder(data, channels=4), batch)
+    with pytest.raises(Refused, match="variational=True"):
+        latent_capacity()(transformer_autoencoder(data, variational=False, **TINY), batch)
+    with pytest.raises(Refused, match='decoder="transformer"'):
+        attention_interaction()(transformer_autoencoder(data, decoder="broadcast", **TINY), batch)
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+def test_an_autoencoder_learns(encoder, decoder):
+    data = images(8, 8)
+    model = transformer_autoencoder(data, encoder=encoder, decoder=decoder, **TINY)
+    penalties = [latent_capacity(1e-4)]
+    if decoder == "transformer":
+        penalties.append(attention_interaction(1e-3))
+    history = fit(model, data, steps=80, lr=3e-3, penalties=penalties)[0]
+    assert history.diverged is None
+    assert history.loss[-1] < 0.8 * history.loss[0]
+    assert not model.training
+
+
+def test_training_lowers_what_is_penalized():
+    data = images(8, 8)
+    batch = Batch(data.x, data.y)
+    for penalty in (latent_capacity(), attention_interaction()):
+        model = transformer_autoencoder(data, **TINY).eval()
+        before = penalty(model, batch).item()
+        fit(model, data, steps=70, lr=3e-2, loss=lambda a, b: 0 * a.mean(), penalties=[penalty])
+        assert penalty(model, batch).item() < 0.5 * before
+
+
+def test_a_step_that_is_not_finite_ends_training():
+    data = images()
+    model = transformer_autoencoder(data, **TINY)
+    history = fit(model, data, steps=4, every=1, penalties=[latent_capacity(float("nan"))])[0]
+    assert history.diverged is not None
+
+
+def test_attention_bounds_the_slopes():
+    """One read has ∂oₚ/∂zₖ = Aₚₖ (V + (V zₖ − oₚ) ⊗ qₚᵀK), so slots not looked at do not matter."""
+    torch.manual_seed(0)
+    z, q = torch.randn(3, 4, dtype=torch.double), torch.randn(5, dtype=torch.double)
+    key, value = torch.randn(2, 5, 4, dtype=torch.double)
+
+    def read(z):
+        return (z @ key.T @ q).softmax(dim=0) @ (z @ value.T)
+
+    share, out = (z @ key.T @ q).softmax(dim=0), read(z)
+    wanted = [share[k] * (value + torch.outer(value @ z[k] - out, q @ key)) for k in range(3)]
+    torch.testing.assert_close(
+        jacrev(read)(z).transpose(0, 1), torch.stack(wanted), atol=1e-12, rtol=0
+    )
+    assert Work(z, z).attention == ()

@@ -1,0 +1,246 @@
+"""Blocks that interact by a known order, scores of slots, and the experiment on both."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
+from torch import nn
+from torch.func import jacfwd, vmap
+
+from recombine.core.error import Refused
+from recombine.diagnostics.identifiability import slot_identifiability, slot_table
+from recombine.maps.curvature import Smooth, interaction
+from recombine.papers.brady2024.vectors import (
+    APART,
+    HIDDEN,
+    Blocks,
+    build,
+    interacting,
+    objective,
+    recombined,
+    shares,
+    shown,
+    vectors,
+)
+from recombine.tasks.blocks import KINDS, block_space, block_vectors, generator
+from recombine.training.penalty import Batch
+
+
+def tensor(f, z, order):
+    for _ in range(order):
+        f = jacfwd(f)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
+        return vmap(f)(z)
+
+
+def crossed(kind):
+    """What two blocks share, and the largest second and third derivative across them."""
+    f = generator(kind, outputs=8, seed=3)
+    z = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).double() * 2 - 1
+    slopes = tensor(f, z, 1)
+    both = slopes[..., :2].norm(dim=-1) * slopes[..., 2:].norm(dim=-1)
+    second = tensor(f, z, 2)[..., :2, 2:]
+    third = tensor(f, z, 3)[..., :2, 2:]
+    return [float(v.abs().max()) for v in (both, second, third)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "zero"),
+    [
+        ("disjoint", [True, True, True]),
+        ("additive", [False, True, True]),
+        ("bilinear", [False, False, True]),
+        ("entangled", [False, False, False]),
+    ],
+)
+def test_blocks_interact_by_their_order(kind, zero):
+    found = crossed(kind)
+    assert [v < 1e-12 for v in found] == zero
+    assert all(v > 1e-2 for v, none in zip(found, zero, strict=True) if not none)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_generators_have_variance_one_and_differ_by_seed(kind):
+    z = block_space().draw(20_000, rng=np.random.default_rng(5))
+    x = block_vectors(kind, seed=1).data(z).x
+    assert float(x.var(dim=0).mean()) == pytest.approx(1, abs=0.05)
+    assert (x != block_vectors(kind, seed=2).data(z).x).any()
+
+
+def test_generators_that_cannot_be_are_refused():
+    for bad in ({"kind": "cubic"}, {"outputs": 1}, {"blocks": 1}, {"dim": 0}):
+        with pytest.raises(Refused):
+            generator(**bad)
+
+
+@pytest.fixture
+def truth():
+    return np.random.default_rng(0).uniform(-1, 1, size=(1000, 2, 2))
+
+
+def bent(z):
+    """A function of each block by itself that can be undone."""
+    a, b = z[..., 0], z[..., 1]
+    return np.stack([a + 0.5 * b**3, np.sinh(b)], axis=-1)
+
+
+def test_perfect_slots_score_one_in_any_order(truth):
+    for order in ((0, 1), (1, 0)):
+        score, found = slot_identifiability(slot_table(bent(truth)[:, list(order)], truth))
+        assert score > 0.98
+        assert found == order
+
+
+def test_rotated_slots_score_zero(truth):
+    a, b = truth[:, 0], truth[:, 1]
+    score, _ = slot_identifiability(slot_table(np.stack([a + b, a - b], axis=1), truth))
+    assert abs(score) < 0.05
+
+
+def test_slots_that_hold_one_latent_of_each_block_score_zero(truth):
+    score, _ = slot_identifiability(slot_table(truth.swapaxes(1, 2), truth))
+    assert abs(score) < 0.05
+
+
+def test_unrelated_slots_score_zero(truth):
+    other = np.random.default_rng(1).normal(size=truth.shape)
+    table = slot_table(other, truth)
+    assert table.min() >= 0
+    assert slot_identifiability(table)[0] < 0.05
+
+
+def test_the_table_is_the_kernel_ridge_regression_of_scikit_learn(truth):
+    mixed = truth + 0.3 * truth[:, ::-1]
+    table = slot_table(mixed, truth)
+    code, wanted = ((v - v.mean(axis=0)) / v.std(axis=0) for v in (mixed, truth))
+    for block in range(2):
+        for slot in range(2):
+            ridge = KernelRidge(alpha=1e-2, kernel="rbf", gamma=0.5)
+            told = ridge.fit(code[:500, slot], wanted[:500, block]).predict(code[500:, slot])
+            assert table[block, slot] == pytest.approx(r2_score(wanted[500:, block], told))
+
+
+def test_three_slots_are_matched_one_by_one():
+    table = np.array([[0.9, 0.8, 0.0], [0.95, 0.1, 0.0], [0.3, 0.3, 0.6]])
+    score, order = slot_identifiability(table)
+    assert order == (1, 0, 2)
+    assert score == pytest.approx((0.8 + 0.95 + 0.6) / 3 - (0.9 + 0.1 + 0.3 + 0.3) / 6)
+
+
+def test_tables_that_do_not_fit_are_refused(truth):
+    with pytest.raises(Refused, match="as many"):
+        slot_table(truth[:3], truth[:3])
+    for shape in ((1, 1), (2, 3)):
+        with pytest.raises(Refused, match="as many"):
+            slot_identifiability(np.ones(shape))
+
+
+class Known(Smooth):
+    """Reads the latents off the vectors of a linear generator, with blocks in another order."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.draw = nn.Sequential(nn.Linear(4, 6)).double()
+        self.inverse = torch.linalg.pinv(self.draw[0].weight.detach())
+        self.mix = mix.double()
+
+    @property
+    def chain(self):
+        back = nn.Linear(4, 4, bias=False).double()
+        back.weight.data = torch.linalg.inv(self.mix)
+        return nn.Sequential(back, self.draw)
+
+    def encode(self, x):
+        latents = (x - self.draw[0].bias.detach()) @ self.inverse.T
+        return (latents @ self.mix.T).view(-1, 2, 2)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_true_slots_recombine_and_mixed_ones_do_not(swapped):
+    torch.manual_seed(0)
+    order = [2, 3, 0, 1] if swapped else [0, 1, 2, 3]
+    model = Known(torch.eye(4)[order])
+    task = block_vectors("additive", outputs=6)
+    linear = replace(task, inputs=lambda z: model.draw(z.double()).detach())
+    linear = replace(linear, targets=linear.inputs)
+    rng = np.random.default_rng(0)
+    seen = linear.data((~HIDDEN).draw(linear.space, 500, rng=rng))
+    own = (1, 0) if swapped else (0, 1)
+    assert recombined(model, linear, seen, own, rng) > 0.999
+    turned = torch.eye(4) + torch.eye(4).roll(2, 0) * 0.9
+    model.mix = turned[order].double()
+    assert recombined(model, linear, seen, own, rng) < 0.9
+
+
+def test_blocks_are_independent_where_slots_are_scored():
+    cfg = Blocks(support="corner")
+    space = block_space()
+    z = shown(cfg).draw(space, 20_000, rng=np.random.default_rng(0))
+    assert not HIDDEN.contains(space, z).any()
+    assert (z[:, 0] > 0).mean() == pytest.approx(1 / 3, abs=0.02)
+    assert np.corrcoef(z[:, 0], z[:, 2])[0, 1] < -0.2
+    kept = z[APART.contains(space, z)]
+    assert abs(np.corrcoef(kept[:, 0], kept[:, 2])[0, 1]) < 0.03
+    assert (kept[:, 2] > 0).mean() == pytest.approx(0.5, abs=0.02)
+
+
+SMALL = {"outputs": 6, "width": 8, "restarts": 3, "samples": 128, "asked": 128, "steps": 20}
+
+
+@pytest.mark.parametrize("penalty", ["none", "n0", "n1", "n2"])
+def test_the_restart_of_the_lowest_objective_is_kept(penalty):
+    cfg = Blocks(penalty=penalty, weight=0.5, batch=32, points=8, **SMALL)
+    for result in vectors(cfg, [0, 1]):
+        found = result.scores
+        restarts = [(found[f"objective_{r}"], found[f"sis_{r}"]) for r in (1, 2, 3)]
+        assert min(restarts) == (found["objective"], found["sis"])
+        assert found["sis_best"] == max(s for _, s in restarts)
+        assert found["sis_mean"] == pytest.approx(np.mean([s for _, s in restarts]))
+        assert result.history.engine == "map"
+        assert (found["objective"] > found["error"]) == (penalty != "none")
+        assert 0 <= found["r1"] <= 1
+        assert 0 <= found["r2"] <= 1
+
+
+def test_a_seed_alone_gives_what_it_gives_among_others():
+    cfg = Blocks(penalty="n1", batch=32, points=8, **SMALL)
+    alone, among = vectors(cfg, [1])[0], vectors(cfg, [0, 1])[1]
+    for name, value in alone.scores.items():
+        assert among.scores[name] == pytest.approx(value, rel=0.02, abs=0.02), name
+
+
+@pytest.mark.parametrize("where", ["encoded", "recombined"])
+def test_the_objective_is_what_training_minimizes(where):
+    cfg = Blocks(penalty="n1", weight=3.0, where=where, **SMALL)
+    task = block_vectors("additive", outputs=6)
+    data = task.data(task.space.draw(64, rng=np.random.default_rng(0)))
+    model = build(cfg, data, 0)
+    term = interaction(1, 3.0, recombined=where == "recombined")
+    with torch.no_grad():
+        wanted = 6 * nn.functional.mse_loss(model(data.x), data.y)
+        wanted += term(model, Batch(data.x, data.y))
+    model.eval()
+    total, error = objective(cfg, model, data)
+    assert total == pytest.approx(float(wanted), rel=1e-4)
+    assert error < total
+    assert interacting(replace(cfg, penalty="none"), model, model.encode(data.x)) == 0
+
+
+def test_shares_are_zero_for_an_additive_decoder():
+    cfg = Blocks(**SMALL)
+    task = block_vectors("additive", outputs=6)
+    data = task.data(task.space.draw(64, rng=np.random.default_rng(0)))
+    model = build(cfg, data, 0).eval()
+    before = shares(model, data.x)
+    assert min(before.values()) > 0.01
+    with torch.no_grad():
+        for layer in (model.decoder[0], model.decoder[2]):
+            rows, columns = (side // 2 for side in layer.weight.shape)
+            layer.weight[:rows, columns:] = 0
+            layer.weight[rows:, :columns] = 0
+    assert shares(model, data.x) == {"r1": 0.0, "r2": 0.0}

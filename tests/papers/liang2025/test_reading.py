@@ -1,0 +1,87 @@
+"""Reading a bump's place: the reversed task, decoding, and scores with known answers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from recombine.core.diagnostic import Observed
+from recombine.papers.liang2025.reading import (
+    Reading,
+    backwards,
+    decoded,
+    reading,
+    reading_scores,
+)
+from recombine.tasks.bumps import bumps, hole
+
+
+def observed(encoding: str = "population", side: int = 14) -> Observed:
+    """Observe an encoder that reads everything right."""
+    task = backwards(bumps(side, polarity="bright", encoding=encoding))
+    split = task.split(~hole("center", side))
+    return Observed(task, split, split.query.y.clone(), torch.nn.Identity())
+
+
+def test_the_task_is_the_bump_world_backwards():
+    forward = bumps(9, polarity="bright")
+    z = np.array([[2.0, 7.0]])
+    there, back = forward.data(z), backwards(forward).data(z)
+    assert torch.equal(there.x, back.y)
+    assert torch.equal(there.y, back.x)
+    assert back.x[0].argmax() == 7 * 9 + 2  # row y, column x
+
+
+@pytest.mark.parametrize("encoding", ["population", "ramp"])
+def test_codes_decode_to_their_point(encoding):
+    seen = observed(encoding)
+    np.testing.assert_array_equal(decoded(seen.split.query.y, 14), seen.split.query.z)
+
+
+@pytest.mark.parametrize("encoding", ["population", "ramp"])
+def test_a_perfect_reader_has_no_error_and_places_all(encoding):
+    found = reading_scores(observed(encoding), 14)
+    assert found == {
+        **{f"{name}_{rows}": 0.0 for name in ("mse", "risk") for rows in ("id", "ood")},
+        **{f"position_{rows}": 1.0 for rows in ("id", "ood", "deep")},
+    }
+
+
+def test_the_mean_code_scores_one():
+    seen = observed()
+    mean = seen.split.train.y.mean(dim=0).expand_as(seen.outputs)
+    found = reading_scores(replace(seen, outputs=mean), 14)
+    assert found["risk_id"] == pytest.approx(1)
+    assert found["risk_ood"] == pytest.approx(1)
+
+
+def test_one_pixel_off_counts_and_two_do_not():
+    seen = observed()
+    z = seen.split.query.z
+    for off, wanted in ((1, 1.0), (2, 0.0)):
+        moved = np.stack([z[:, 0] + np.where(z[:, 0] < 7, off, -off), z[:, 1]], axis=1)
+        outputs = seen.task.data(moved).y
+        found = reading_scores(replace(seen, outputs=outputs), 14)
+        assert [found[f"position_{k}"] for k in ("id", "ood", "deep")] == [wanted] * 3
+
+
+def test_repeating_the_nearest_shown_cell_places_no_bump_deep_in_the_hole():
+    seen = observed()
+    z, shown = seen.split.query.z, seen.split.train.z
+    nearest = shown[((z[:, None] - shown[None]) ** 2).sum(axis=2).argmin(axis=1)]
+    outputs = seen.task.data(nearest).y
+    found = reading_scores(replace(seen, outputs=outputs), 14)
+    assert (found["position_id"], found["position_deep"]) == (1, 0)
+    assert 0 < found["position_ood"] < 0.5  # cells next to the edge
+
+
+def test_a_short_training_reads_what_is_shown():
+    (result,) = reading(Reading(side=9, channels=8, steps=150), [0])
+    assert result.scores["risk_id"] < 0.3
+    assert result.scores["position_id"] > 0.8
+
+
+def test_drawing_has_the_decoders_scores():
+    (result,) = reading(Reading(direction="draw", side=9, channels=4, steps=4), [0])
+    assert {"risk_id", "risk_ood", "position_deep", "blank_ood"} <= set(result.scores)

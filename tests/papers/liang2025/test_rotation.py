@@ -1,0 +1,286 @@
+"""Turning digits: rotation against scipy, the cross-fade's known answers, and the experiment."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.ndimage import rotate
+
+from recombine.core.diagnostic import Observed
+from recombine.core.error import Refused
+from recombine.core.task import Data
+from recombine.diagnostics.crossfade import (
+    apart,
+    crossfade,
+    edges,
+    explained,
+    fade_share,
+    look_like,
+)
+from recombine.models.upsampling import upsampler
+from recombine.papers.liang2025.rotation import (
+    Turning,
+    angles_off,
+    drawing_loss,
+    rotation,
+    strip,
+    world,
+)
+from recombine.tasks.banks.bank import Bank, digits
+from recombine.tasks.bumps import bumps
+from recombine.tasks.rotation import enlarge, exemplars, rotated_digits, rotations, turn
+
+ANGLES = (0.0, 7.3, 45.0, 90.0, 133.7, 180.0, 200.2, 270.0, 359.9)
+
+
+@pytest.mark.parametrize("side", [9, 16, 28])
+@pytest.mark.parametrize("angle", ANGLES)
+def test_turning_is_what_scipy_does(side, angle, rng):
+    images = rng.random((3, side, side))
+    found = turn(
+        torch.from_numpy(images), torch.tensor(1), torch.tensor(angle, dtype=torch.float64)
+    )
+    wanted = rotate(images[1], angle, order=1, reshape=False)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-9)
+
+
+def test_a_task_turns_each_image_by_its_own_angle(rng):
+    images = torch.from_numpy(rng.random((3, 12, 12)).astype(np.float32))
+    data = rotations(images).data(np.array([[2, 33.0], [0, 250.0]]))
+    for z, y in zip(data.z, data.y, strict=True):
+        wanted = rotate(images[int(z[0])].numpy(), z[1], order=1, reshape=False)
+        np.testing.assert_allclose(y.numpy(), wanted, atol=1e-5)
+    wanted = [[0, 0, 1], [1, 0, 0]]
+    np.testing.assert_array_equal(data.x[:, :3].numpy(), wanted)
+    angle = np.deg2rad(data.z[:, 1])
+    np.testing.assert_allclose(data.x[:, 3].numpy(), np.cos(angle), atol=1e-6)
+    np.testing.assert_allclose(data.x[:, 4].numpy(), np.sin(angle), atol=1e-6)
+    alone = rotations(images[:1]).data(np.array([[0, 90.0]]))
+    np.testing.assert_allclose(alone.x.numpy(), [[0, 1]], atol=1e-6)
+
+
+def test_small_digits_grow_smoothly_and_keep_their_place():
+    held = torch.from_numpy(digits().images[:20, 0])
+    grown = enlarge(held)
+    assert grown.shape == (20, 16, 16)
+    assert 0 <= grown.min() <= grown.max() <= 1
+    assert not grown[:, [0, 1, 14, 15]].any()
+    assert not grown[:, :, [0, 1, 14, 15]].any()
+    at = np.arange(16) - 7.5
+    small = np.arange(8) - 3.5
+    for image, large in zip(held.numpy(), grown.numpy(), strict=True):
+        for axis in (0, 1):  # the center of mass grows with the image
+            before = (image.sum(axis=axis) @ small) / image.sum()
+            after = (large.sum(axis=axis) @ at) / large.sum()
+            assert after == pytest.approx(1.5 * before, abs=0.15)
+    whole = torch.zeros(1, 28, 28)
+    assert enlarge(whole) is whole
+
+
+def test_the_first_image_of_each_class_is_taken():
+    bank = digits()
+    found = exemplars(bank, [4, 0], 2)
+    for image, k in zip(found, (4, 0), strict=True):
+        member = [i for i, label in enumerate(bank.labels) if label == k][2]
+        torch.testing.assert_close(image, enlarge(torch.from_numpy(bank.images[member]))[0])
+
+
+def test_what_cannot_be_turned_is_refused():
+    color = Bank("color", np.zeros((2, 3, 8, 8), np.float32), np.array([0, 1]))
+    with pytest.raises(Refused, match="only square gray"):
+        exemplars(color, [0])
+    with pytest.raises(Refused, match="Image 5000 of class 4"):
+        exemplars(digits(), [4], 5000)
+    with pytest.raises(Refused, match="11 classes"):
+        rotated_digits(11)
+    for low, high in ((0.0, 20.0), (200.0, 160.0), (300.0, 360.0)):
+        with pytest.raises(Refused, match="must begin after 0"):
+            world(Turning(low=low, high=high), 0)
+    with pytest.raises(Refused, match="No angle of 10 lies in the gap"):
+        world(Turning(angles=10, low=1.0, high=3.0), 0)
+    with pytest.raises(Refused, match="Digit 12"):
+        world(Turning(digit=12), 0)
+
+
+def test_the_paper_s_network_has_the_size_counted_by_hand():
+    data = Data(np.zeros((1, 2)), torch.zeros(1, 2), torch.zeros(1, 28, 28))
+    model = upsampler(data)
+    wanted = (
+        (2 * 6272 + 6272)  # to 7×7 pixels of 128 channels
+        + (128 * 128 * 16 + 128 + 2 * 128)  # to 14×14, with normalization
+        + (128 * 64 * 16 + 64 + 2 * 64)  # to 28×28
+        + (64 * 9 + 1)
+    )
+    assert wanted == 413_185
+    assert sum(p.numel() for p in model.parameters()) == wanted
+    two = upsampler(data, front=256)
+    more = (2 * 256 + 256) + (256 * 6272 + 6272) - (2 * 6272 + 6272)
+    assert sum(p.numel() for p in two.parameters()) == wanted + more
+    assert model(data.x.expand(2, 2)).shape == (2, 28, 28)
+
+
+def test_an_upsampler_refuses_what_it_cannot_draw():
+    odd = Data(np.zeros((1, 2)), torch.zeros(1, 2), torch.zeros(1, 14, 14))
+    with pytest.raises(Refused, match=r"whose side 4 divides.*\(14, 14\)"):
+        upsampler(odd)
+    with pytest.raises(Refused, match="three numbers of channels"):
+        upsampler(replace(odd, y=torch.zeros(1, 16, 16)), channels=(4, 4))
+
+
+def test_edges_are_the_nearest_shown_neighbors():
+    shown = np.array([[0, 9.0], [0, 2.0], [1, 5.0], [0, 1.0], [0, 12.0]])
+    asked = np.array([[0, 3.75], [2, 4.0], [0, 20.0], [0, 0.5], [1, 5.5]])
+    found = edges(asked, shown)
+    near = {r: (a, b, s) for r, a, b, s in zip(*found, strict=True)}
+    assert near == {
+        0: (1, 0, 0.25),
+        2: (4, 4, 0.0),  # nothing above was shown
+        3: (3, 3, 0.0),  # nothing below
+        4: (2, 2, 0.0),
+    }
+    assert not len(edges(asked, np.array([[7.0, 1.0]])).rows)
+
+
+def gap(drawn: str, classes: str = "one") -> Observed:
+    """Observe a network that would draw the truth, the cross-fade or something between."""
+    task, split = world(Turning(angles=180, classes=classes), 0)
+    outputs = split.query.y.clone()
+    if drawn != "truth":
+        low, high = 158.0, 200.0  # shown, on both sides of [160, 200)
+        digit = 0 if classes == "one" else 4
+        edge = task.data(np.array([[digit, low], [digit, high]])).y
+        for i in np.flatnonzero(~split.inside):
+            a = (split.query.z[i, 1] - low) / (high - low)
+            fade = (1 - a) * edge[0] + a * edge[1]
+            part = {"fade": 1.0, "half": 0.5}[drawn]
+            outputs[i] = part * fade + (1 - part) * outputs[i]
+    return Observed(task, split, outputs, torch.nn.Identity())
+
+
+@pytest.mark.parametrize("classes", ["one", "all"])
+def test_an_exact_cross_fade_scores_one(classes):
+    found = crossfade(gap("fade", classes))
+    assert found["fade_share"] == pytest.approx(1, abs=1e-5)
+    assert found["to_fade"] == pytest.approx(0, abs=1e-9)
+    assert found["to_truth"] == pytest.approx(found["fade_error"], rel=1e-4)
+    assert found["fade_edges"] == pytest.approx(1, abs=1e-5)
+    assert found["fade_truth"] < 0.9
+
+
+@pytest.mark.parametrize("classes", ["one", "all"])
+def test_a_perfect_renderer_scores_zero(classes):
+    seen = gap("truth", classes)
+    found = crossfade(seen)
+    assert found["fade_share"] == pytest.approx(0, abs=1e-9)
+    assert found["to_truth"] == 0
+    assert found["to_fade"] == found["fade_error"] > 0.05
+    assert found["fade_truth"] == pytest.approx(1)
+    assert found["fade_edges"] < 0.9
+    assert angles_off(seen)["angle_error"] == 0
+    assert angles_off(seen)["angle_error_fade"] > 3
+
+
+def test_half_way_between_is_as_near_to_both():
+    found = crossfade(gap("half"))
+    assert found["fade_share"] == pytest.approx(0.5, abs=1e-5)
+    assert found["to_truth"] == pytest.approx(found["to_fade"], rel=1e-4)
+
+
+def test_the_share_tells_which_is_nearer(rng):
+    truth, fade = rng.random((2, 5, 30))
+    for _ in range(20):
+        outputs = rng.random((5, 30))
+        nearer = ((outputs - fade) ** 2).sum() < ((outputs - truth) ** 2).sum()
+        assert (fade_share(outputs, truth, fade) > 0.5) == nearer
+    with pytest.raises(Refused, match="nothing tells them apart"):
+        fade_share(truth, fade, fade)
+
+
+def test_a_cross_fade_needs_images_and_something_hidden():
+    seen = gap("truth")
+    everything = replace(seen.split, inside=np.ones_like(seen.split.inside))
+    assert crossfade(replace(seen, split=everything)) == {}
+    bump = bumps(6, encoding="ramp")
+    flat = bump.data(bump.space.points())
+    lines = replace(seen.split, query=replace(flat, y=flat.x))
+    assert crossfade(replace(seen, split=lines, outputs=flat.x)) == {}
+
+
+def test_explained_agrees_with_scikit_learn(rng):
+    from sklearn.linear_model import LinearRegression
+
+    outputs, images = rng.random((4, 40)), rng.random((4, 2, 40))
+    outputs += 2 * images[:, 0]
+    half = np.random.default_rng(3).permutation(40) < 20
+    found = explained(outputs, images, rng=np.random.default_rng(3))
+    for i in range(4):
+        error = total = 0.0
+        for fit in (half, ~half):
+            line = LinearRegression().fit(images[i][:, fit].T, outputs[i, fit])
+            away = outputs[i, ~fit] - line.predict(images[i][:, ~fit].T)
+            error += (away**2).sum()
+            total += ((outputs[i, ~fit] - outputs[i, ~fit].mean()) ** 2).sum()
+        assert found[i] == pytest.approx(1 - error / total)
+    assert explained(np.ones((1, 8)), rng.random((1, 1, 8)), rng=rng)[0] == 0
+
+
+def test_an_output_looks_like_the_nearest_image(rng):
+    images = rng.random((7, 20))
+    values = np.arange(7) * 50.0
+    outputs = images[[3, 6, 0]] + 0.01 * rng.random((3, 20))
+    by_hand = [((images - o) ** 2).sum(axis=1).argmin() for o in outputs]
+    np.testing.assert_array_equal(look_like(outputs, images, values), values[by_hand])
+    np.testing.assert_allclose(apart(np.array([359.0, 10.0]), np.array([1.0, 190.0])), [2, 180])
+
+
+def test_the_gap_is_hidden_for_one_digit_only():
+    task, split = world(Turning(classes="all", low=140.0, angles=72), 0)
+    z = split.held_out.z
+    assert set(z[:, 0]) == {4}
+    np.testing.assert_array_equal(z[:, 1], np.arange(140, 200, 5))
+    others = split.train.z[split.train.z[:, 0] == 5, 1]
+    np.testing.assert_array_equal(others, np.arange(0, 360, 5))
+    assert len(world(Turning(), 0)[1].train) == 889
+    assert split.train.x.shape[1] == 12
+    assert task.data(z).y.shape[1:] == (16, 16)
+
+
+def test_seeds_turn_different_images():
+    one, two = (world(Turning(angles=36), seed)[1].train.y for seed in (0, 1))
+    assert (one != two).any()
+
+
+def test_the_loss_is_squared_plus_a_tenth_of_absolute():
+    a, b = torch.tensor([0.5, 0.0]), torch.tensor([0.0, 0.2])
+    wanted = (0.25 + 0.04) / 2 + 0.1 * (0.5 + 0.2) / 2
+    assert float(drawing_loss(a, b)) == pytest.approx(wanted)
+
+
+def test_a_strip_runs_from_edge_to_edge():
+    cfg = Turning(angles=36)
+    task, split = world(cfg, 0)
+    held = strip(cfg, task, upsampler(split.train, channels=(4, 4, 2)))
+    np.testing.assert_allclose(held["strip_angle"], np.arange(155, 206, 5))
+    for at, image in ((1, 1), (-2, -2)):  # the cross-fade begins and ends at the true edges
+        np.testing.assert_allclose(held["strip_fade"][at], held["strip_truth"][image], atol=1e-6)
+    middle = (held["strip_truth"][1] + held["strip_truth"][-2]) / 2
+    np.testing.assert_allclose(held["strip_fade"][5], middle, atol=1e-6)
+    assert held["strip_drawn"].shape == held["strip_truth"].shape == (11, 16, 16)
+
+
+def test_a_short_training_already_fits_what_is_shown():
+    cfg = Turning(angles=72, channels=8, steps=100)
+    (result,) = rotation(cfg, [0])
+    assert result.scores["risk_id"] < 0.3
+    assert result.scores["risk_id"] < result.scores["risk_ood"]
+    assert result.scores["risk_ood"] == pytest.approx(result.scores["to_truth"], rel=1e-4)
+
+
+def test_an_image_turned_too_far_is_off_by_as_much():
+    task, split = world(Turning(angles=360), 0)
+    hidden = ~split.inside
+    outputs = split.query.y.clone()
+    outputs[hidden] = split.query.y[np.flatnonzero(hidden) + 7]  # seven degrees too far
+    found = angles_off(Observed(task, split, outputs, torch.nn.Identity()))
+    assert found["angle_error"] == pytest.approx(7)

@@ -1,0 +1,188 @@
+"""Samples needed to compose: the search, the laws of growth, and what is shown to the decoder."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import linregress, t
+
+from recombine.core.claim import FAILS, HOLDS, OPEN, decide
+from recombine.core.error import Refused
+from recombine.papers.liang2025 import scaling
+from recombine.runs.record import Record
+from recombine.theory.growth import Least, exponential, least, power
+
+
+@given(st.integers(1, 3000), st.integers(1, 50), st.integers(50, 2000), st.floats(1.0, 3.0))
+def test_the_least_number_is_bracketed_as_closely_as_asked(truth, low, high, ratio):
+    asked = []
+
+    def passes(n):
+        asked.append(n)
+        return n >= truth
+
+    found = least(passes, low, high, ratio=ratio)
+    assert len(set(asked)) == len(asked) <= 6 + np.ceil(np.log2(high))
+    assert all(low <= n <= high for n in asked)
+    if truth > high:
+        assert found == Least(high, None)
+        assert (found.reached, found.value) == (False, high)
+    elif truth <= low:
+        assert found == Least(0, low)
+    else:
+        assert found.failed < truth <= found.enough
+        assert found.enough <= max(ratio * found.failed, found.failed + 1)
+
+
+def test_the_search_stops_at_the_first_crossing_that_it_meets():
+    assert least(lambda n: 10 <= n < 100 or n > 900, 1, 1000, ratio=1.0) == Least(9, 10)
+
+
+@pytest.mark.parametrize("wrong", [(0, 5), (9, 5)])
+def test_a_search_without_a_range_is_refused(wrong):
+    with pytest.raises(Refused, match="low <= high"):
+        least(bool, *wrong)
+
+
+@pytest.mark.parametrize(("law", "scale"), [(power, np.log), (exponential, np.asarray)])
+def test_a_law_is_the_regression_of_logarithms(law, scale, rng):
+    n, need = np.repeat([8.0, 11, 14, 28], 3), rng.uniform(50, 5000, size=12)
+    fitted, truth = law(n, need), linregress(scale(n), np.log(need))
+    half = t.ppf(0.975, 10) * truth.stderr
+    assert fitted.closed
+    np.testing.assert_allclose(fitted.rate, truth.slope)
+    np.testing.assert_allclose(np.log(fitted.scale), truth.intercept)
+    np.testing.assert_allclose(fitted.interval, (truth.slope - half, truth.slope + half))
+    np.testing.assert_allclose(np.log(fitted.at(9)), truth.intercept + truth.slope * scale(9.0))
+
+
+# Training may have told the processor to flush the smallest numbers.
+NUMBERS = st.floats(0, 9, allow_subnormal=False)
+
+
+@given(st.lists(NUMBERS, min_size=4, max_size=4), st.integers(0, 3), NUMBERS)
+def test_what_was_not_reached_opens_the_side_to_which_the_truth_may_move(logs, at, beyond):
+    n, need, known = np.array([2.0, 4, 16, 32]), np.exp(logs), np.arange(4) != at
+    bound = power(n, need, known.tolist())
+    need[at] *= np.exp(beyond)  # any truth above the bound
+    truth = power(n, need).rate
+    assert (bound.rises, bound.falls) == (at >= 2, at < 2)
+    assert truth >= bound.rate - 1e-9 if bound.rises else truth <= bound.rate + 1e-9
+    assert bound.interval[at >= 2] == (np.inf if at >= 2 else -np.inf)
+
+
+def test_two_sizes_have_a_rate_but_no_interval_and_one_has_neither():
+    assert power([2, 4], [1, 8]).rate == pytest.approx(3)
+    assert power([2, 4], [1, 8]).interval == (-np.inf, np.inf)
+    with pytest.raises(Refused, match="two or more sizes"):
+        power([4, 4], [1, 8])
+
+
+@pytest.mark.parametrize("stripes", [0.0, 0.5, 2.0])
+def test_sets_of_samples_are_nested_and_hold_their_share_of_stripes(stripes):
+    cfg = scaling.Need(stripes=stripes)
+    rows = np.arange(200.0)[:, None] * [1, 1]
+    sets = [scaling.nested(cfg, rows, -1 - rows, n)[:, 0] for n in range(1, 60)]
+    for n, (small, large) in enumerate(pairwise(sets), start=1):
+        assert len(small) == n == len(set(small))
+        assert set(small) < set(large)
+        assert abs((small < 0).sum() - n * stripes / (1 + stripes)) <= 0.5
+
+
+def test_shown_bumps_lie_beside_the_hole_and_stripes_have_one_factor():
+    cfg = scaling.Need(side=10, hole=0.4)
+    task, whole, hidden = scaling.world(cfg)
+    z = np.array([[3.0, 6.9], [2.9, 5.0], [7.0, 5.0], [10.0, 5.0]])
+    assert hidden.contains(task.space, z).tolist() == [True, False, False, False]
+    assert (whole - hidden).contains(task.space, z).tolist() == [False, True, True, False]
+    data = task.data(z)
+    x, y = np.meshgrid(np.arange(10), np.arange(10))
+    image = 1 - np.exp(-((x - 3.0) ** 2 + (y - 6.9) ** 2) / 2)
+    np.testing.assert_allclose(data.y[0], image, atol=1e-6)
+    np.testing.assert_allclose(data.y[3], 1 - np.exp(-((y - 5.0) ** 2) / 2), atol=1e-6)
+    assert not data.x[3, :10].any()
+    np.testing.assert_allclose(data.x[3, 10:], np.exp(-((np.arange(10) - 5.0) ** 2) / 2), atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"hole": 1.0}, {"stripes": -1.0}, {"steps": 1, "batch": 1}])
+def test_a_world_that_cannot_be_is_refused(wrong):
+    with pytest.raises(Refused, match="hole between 0 and 1"):
+        scaling.search(replace(scaling.Need(), **wrong), 0)
+
+
+def test_a_run_keeps_what_it_tried_and_a_hopeless_one_its_bound():
+    small = {"steps": 8, "batch": 4, "channels": 2, "asked": 8, "first": 2}
+    found = scaling.search(scaling.Need(threshold=1e-9, **small), 0)
+    assert (found.scores["reached"], found.scores["least"], found.scores["failed"]) == (0, 32, 32)
+    assert found.arrays["tried"].tolist() == [2, 8, 32]
+    assert found.scores["risk_ood"] == found.arrays["risk_ood"][-1]
+    assert found.scores["worst_fit"] == found.arrays["risk_train"].max()
+    middle = float(np.sort(found.arrays["risk_ood"])[1])
+    again = scaling.search(scaling.Need(threshold=middle, **small), 0)
+    below = again.arrays["tried"][again.arrays["risk_ood"] < middle]
+    assert again.scores["reached"] == 1
+    assert again.scores["least"] == below.min()
+
+
+def test_a_perfect_model_has_no_error_on_what_it_was_shown():
+    task, _, _ = scaling.world(scaling.Need())
+    data = task.data(np.array([[1.0, 2.0], [4.0, 4.0]]))
+    answer = torch.nn.Module()
+    answer.forward = lambda x: data.y
+    assert scaling.refit(answer, data) == 0
+    answer.forward = lambda x: torch.ones_like(data.y)
+    assert scaling.refit(answer, data) == pytest.approx(1, rel=1e-3)
+
+
+def made(needs, stripes, reached=True):
+    """Records of five seeds whose needs follow a law of the side."""
+    return [
+        Record(
+            id=f"{stripes}-{n}-{seed}",
+            experiment="liang2025.scaling",
+            size="quick",
+            config={"side": n, "stripes": stripes},
+            seed=seed,
+            scores={"least": needs(n) * 1.01**seed, "reached": float(reached or n < 14)},
+        )
+        for n in (8, 11, 14)
+        for seed in range(5)
+    ]
+
+
+def test_claims_tell_the_side_from_its_cube():
+    line, cube = made(lambda n: 9.0 * n, 0.5), made(lambda n: 1.0 * n**3, 0.0)
+    assert scaling.stripes_need_samples_like_the_side(line).outcome == HOLDS
+    assert scaling.bumps_alone_need_samples_like_the_cube(cube).outcome == HOLDS
+    assert scaling.stripes_lower_the_exponent(line + cube).outcome == HOLDS
+    assert scaling.stripes_save_samples(line + cube).outcome == HOLDS
+    square = made(lambda n: 1.0 * n**2, 0.5)
+    assert scaling.stripes_need_samples_like_the_side(square).outcome == FAILS
+    flat = made(lambda n: 9.0 * n, 0.0)
+    assert scaling.bumps_alone_need_samples_like_the_cube(flat).outcome == FAILS
+    assert scaling.stripes_lower_the_exponent(square + flat).outcome == FAILS
+    assert scaling.stripes_save_samples(line + flat).outcome == FAILS
+
+
+def test_claims_stay_open_where_a_bound_could_be_anything():
+    line, cube = made(lambda n: 9.0 * n, 0.5), made(lambda n: 1.0 * n**3, 0.0, reached=False)
+    assert scaling.bumps_alone_need_samples_like_the_cube(cube).outcome == OPEN
+    assert scaling.stripes_lower_the_exponent(line + cube).outcome == HOLDS  # larger still
+    steep = made(lambda n: 1e-3 * n**5, 0.0, reached=False)
+    assert scaling.bumps_alone_need_samples_like_the_cube(steep).outcome == FAILS
+    unsure = made(lambda n: 9.0 * n, 0.5, reached=False)
+    assert scaling.stripes_need_samples_like_the_side(unsure).outcome == OPEN
+    assert scaling.stripes_lower_the_exponent(unsure + cube).outcome == OPEN
+    lost = made(lambda n: 1.0 * n**2, 0.5, reached=False)
+    assert scaling.stripes_need_samples_like_the_side(lost).outcome == FAILS  # steeper still
+
+
+def test_an_open_verdict_says_how_many_fits_are_bounds():
+    fits = [power([2, 4, 8], [1, 2, 4], [True, True, False]), power([2, 4, 8], [1, 2, 4])]
+    found = scaling.bounded(decide([1.0] * 5, below=2.0, what="rate"), FAILS, fits)
+    assert found.outcome == OPEN
+    assert "1 of 2 fits" in found.why

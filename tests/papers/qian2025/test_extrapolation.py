@@ -1,0 +1,115 @@
+"""Networks that are modular by design: what is shown and asked, maps, and what modules leave."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+
+from recombine.core.claim import FAILS, HOLDS
+from recombine.models.modular import module_then_bulk
+from recombine.papers.qian2025 import depth as deep
+from recombine.papers.qian2025 import extrapolation as far
+from recombine.runs.record import Record
+from recombine.tasks.modular import independent_sines
+
+
+def small(**fields):
+    return far.Surface(steps=3, samples=40, **fields)
+
+
+@pytest.mark.parametrize(
+    ("network", "count"), [("modular", 899), ("full", 33_537), ("bottleneck", 1155)]
+)
+@pytest.mark.parametrize("function", ["hill", "sines"])
+def test_networks_have_as_many_numbers_as_in_the_paper(network, count, function):
+    (found,) = far.extrapolation(small(network=network, function=function), [0])
+    assert found.scores["parameters"] == count
+
+
+def test_maps_hold_the_hill_and_the_quadrants_inside_the_disk():
+    (found,) = far.extrapolation(small(sigma=0.4), [0])
+    at = (np.arange(far.SIDE) + 0.5) / far.SIDE * 2 - 1
+    x, y = np.meshgrid(at, at, indexing="ij")
+    np.testing.assert_allclose(
+        found.arrays["truth"], np.exp(-(x**2 + y**2) / (2 * 0.4**2)), rtol=1e-4, atol=1e-7
+    )
+    np.testing.assert_array_equal(found.arrays["asked"], x**2 + y**2 < 1)
+    np.testing.assert_array_equal(found.arrays["shown"], (x**2 + y**2 < 1) & (x * y > 0))
+    assert found.arrays["drawn"].shape == x.shape
+
+
+def test_the_seed_chooses_51_whole_tiles_and_the_sines_stay():
+    one, other = far.extrapolation(small(function="sines"), [0, 1])
+    np.testing.assert_array_equal(one.arrays["truth"], other.arrays["truth"])
+    each = far.SIDE // far.TILES
+    for found in (one, other):
+        blocks = found.arrays["shown"].reshape(far.TILES, each, far.TILES, each).mean(axis=(1, 3))
+        assert set(blocks.ravel()) == {0.0, 1.0}
+        assert blocks.sum() == 51
+    assert (one.arrays["shown"] != other.arrays["shown"]).any()
+
+
+def test_what_is_shown_is_never_hidden():
+    for function in ("hill", "sines"):
+        task, shown, asked = far.world(far.Surface(function=function), 3)
+        split = task.split(shown, query=asked, n=500, asked=500, rng=np.random.default_rng(0))
+        assert shown.contains(task.space, split.train.z).all()
+        assert not shown.contains(task.space, split.held_out.z).any()
+        assert len(split.held_out) > 50
+
+
+def test_ratios_are_of_other_over_modular_and_of_hidden_over_shown():
+    def records(**ood):
+        return [
+            Record(f"{n}{s}", "", "quick", {"network": n}, s, scores={"mse_ood": v, "mse_id": 1e-6})
+            for n, v in ood.items()
+            for s in range(5)
+        ]
+
+    found = records(modular=2e-6, full=2e-4, bottleneck=4e-6)
+    assert far.modular_beats_full_on_a_hill(found).value == pytest.approx(2)
+    assert far.modular_beats_full_on_a_hill(found).outcome == HOLDS
+    assert far.modular_beats_bottleneck_on_a_hill(found).outcome == FAILS
+    assert far.modular_networks_extend_a_hill(found).value == pytest.approx(np.log10(2))
+    assert far.full_networks_do_not_extend_a_hill(found).outcome == HOLDS
+    assert far.bottlenecks_do_not_extend_a_hill(found).outcome == FAILS
+
+
+def test_what_an_affine_map_leaves_is_what_regression_says(rng):
+    said, wanted = rng.normal(size=(2, 50, 3))
+    wanted += 2 * said
+    for k, left in enumerate(deep.from_affine(said, wanted)):
+        fit = LinearRegression().fit(said[:, [k]], wanted[:, k])
+        truth = np.sqrt(((fit.predict(said[:, [k]]) - wanted[:, k]) ** 2).mean())
+        assert left == pytest.approx(truth)
+    constant = deep.from_affine(np.ones_like(said), wanted)
+    np.testing.assert_allclose(constant, wanted.std(axis=0))
+
+
+def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_the_input():
+    cfg = deep.Deep(steps=1, samples=50, bulk=8)
+    (found,) = deep.depth(cfg, [0])
+    assert found.scores["rmse"] == pytest.approx(
+        np.mean([found.scores[f"rmse_{k}"] for k in (1, 2, 3, 4)])
+    )
+    order = np.diff(found.arrays["x"], axis=0)
+    assert (order >= 0).all()
+    truth = independent_sines(4, seed=deep.DRAWN).targets
+    rows = torch.from_numpy(found.arrays["x"])
+    np.testing.assert_allclose(found.arrays["wanted"], [truth(r) for r in rows], rtol=1e-5)
+    data = independent_sines(4).data(np.zeros((1, 4)))
+    model = module_then_bulk(data, depth=2, width=3, bulk=(8,), activation="linear")
+    x = torch.linspace(-2, 2, 40, dtype=torch.float64)[:, None].repeat(1, 4)
+    said = model.double().parts(x).detach().numpy()
+    np.testing.assert_allclose(deep.from_affine(said, x.numpy()), 0, atol=1e-5)
+
+
+def test_depth_compares_the_mean_of_three_to_five_layers_with_one():
+    records = [
+        Record(f"{m}{s}", "", "quick", {"depth": m}, s, scores={"rmse": v, "mse_id": 1 - v})
+        for m, v in ((1, 0.5), (3, 0.1), (4, 0.2), (5, 0.3))
+        for s in range(5)
+    ]
+    assert deep.deeper_modules_take_over(records).value == pytest.approx(0.4)
+    assert deep.deeper_modules_take_over(records).outcome == HOLDS
+    assert deep.deeper_modules_err_less(records).outcome == FAILS

@@ -1,0 +1,173 @@
+"""Modules in weights: the experiment's penalties, graphs and disturbances on known networks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from recombine.core.claim import FAILS, HOLDS, OPEN
+from recombine.core.diagnostic import observe
+from recombine.core.support import everything
+from recombine.diagnostics.modularity import look
+from recombine.models.modular import fully_connected
+from recombine.papers.qian2025.figures.modules import label
+from recombine.papers.qian2025.modules import (
+    Parts,
+    apart,
+    disturbed,
+    graphs,
+    joined,
+    modules,
+    modules_shield_the_other_outputs,
+    penalties,
+    penalty_costs_less_than_noise,
+    world,
+)
+from recombine.runs.record import Record
+from recombine.training.penalty import Batch
+
+SMALL = Parts(steps=30, samples=100, batch=50, width=8)
+
+
+def split_of(cfg, seed=0):
+    task = world(cfg)
+    return task, task.split(everything(), n=50, rng=np.random.default_rng(seed), asked=60)
+
+
+def blocks(width=8, count=4):
+    """Build a network of `count` separate paths that give half their input."""
+    task, split = split_of(Parts(count=count, function="lines"))
+    model = fully_connected(split.train, widths=(width,) * 3, activation="linear")
+    each = width // count
+    member = torch.eye(count).repeat_interleave(each, dim=0)  # (units, parts)
+    with torch.no_grad():
+        first, second, third, last = (m for m in model if isinstance(m, nn.Linear))
+        first.weight.copy_(member)
+        second.weight.copy_(member @ member.T / each)
+        third.weight.copy_(member @ member.T / each)
+        last.weight.copy_(member.T / each / 2)
+    return task, split, model
+
+
+@pytest.mark.parametrize("condition", ["l2", "l1", "activity", "weight_activity", "noise"])
+def test_penalties_are_the_sums_that_the_paper_writes(condition):
+    _, split = split_of(Parts())
+    model = fully_connected(split.train, widths=(5, 6, 7), seed=3)
+    cfg = Parts(condition=condition, l2=0.01, weight=0.1, alpha=1.5)
+    found = sum(
+        float(p(model, Batch(split.train.x, split.train.y)).detach()) for p in penalties(cfg)
+    )
+    layers = [m for m in model if isinstance(m, nn.Linear)]
+    weights = [m.weight.detach().double().numpy() for m in layers]
+    biases = [m.bias.detach().double().numpy() for m in layers]
+    a, acts = split.train.x.double().numpy(), []
+    for w, b in zip(weights[:-1], biases[:-1], strict=True):
+        a = a @ w.T + b
+        a = np.where(a > 0, a, 0.1 * a)
+        acts.append(a)
+    wanted = 0.01 * sum((w**2).sum() for w in weights)
+    if condition == "l1":
+        wanted += 0.1 * sum(np.abs(w).sum() for w in weights)
+    if condition == "activity":
+        wanted += 0.1 * sum((np.abs(h) ** 1.5).sum(axis=1).mean() for h in acts)
+    if condition == "weight_activity":
+        wanted += 0.1 * sum(
+            np.mean([((w**2) * np.abs(row) ** 1.5).sum() for row in h])
+            for w, h in zip(weights[1:], acts, strict=True)
+        )
+    assert found == pytest.approx(wanted, rel=1e-5)
+
+
+def test_separate_paths_are_modules_and_shield_each_other():
+    task, split, model = blocks()
+    numbers, arrays = graphs(model, 4)
+    assert numbers["eigengap_out_max"] == pytest.approx(1, abs=1e-4)
+    assert numbers["cross_out"] == pytest.approx(0, abs=1e-6)
+    np.testing.assert_array_equal(arrays["sorted_out_0"] > 0.1, np.kron(np.eye(4), np.ones((2, 2))))
+    found, curves = disturbed(observe(model, task, split))
+    assert found["moved_others"] == pytest.approx(0, abs=1e-5)
+    assert found["worse_others"] == pytest.approx(1, abs=1e-4)
+    x, own = split.query.x[:, 0].double().numpy(), curves["shift_errors"][:, 0]
+    for offset, error in zip([0, *curves["offsets"]], own, strict=True):
+        assert error == pytest.approx(((x - offset) ** 2).mean() / 4, rel=1e-4)
+
+
+def test_a_leak_between_paths_moves_the_other_outputs_by_as_much():
+    task, split, model = blocks()
+    with torch.no_grad():
+        model[-1].weight[2, 0] += 0.25  # of the first path, whose units repeat the first input
+    found, _ = disturbed(observe(model, task, split))
+    assert found["moved_others"] == pytest.approx(10 * 0.25 / 3, rel=1e-4)  # one of three outputs
+
+
+def test_rows_of_the_sorted_picture_are_the_units_that_are_read():
+    _, split = split_of(Parts())
+    model = fully_connected(split.train, widths=(9, 7, 8))
+    _, arrays = graphs(model, 4)
+    assert arrays["sorted_out_0"].shape == (7, 9)  # what reads × what is read
+    read = look(model, 4, outgoing=True)[0]
+    np.testing.assert_allclose(
+        np.sort(np.abs(read.matrix).ravel()), np.sort(arrays["sorted_out_0"].ravel()), rtol=1e-6
+    )
+
+
+def test_seeds_train_together_as_alone_and_conditions_differ():
+    both = modules(SMALL, [0, 3])
+    (alone,) = modules(SMALL, [3])
+    for name in ("mse_id", "eigengap_out_min", "moved_others"):
+        assert both[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3)
+    (plain,) = modules(replace(SMALL, condition="l2"), [3])
+    assert plain.scores["mse_id"] != pytest.approx(alone.scores["mse_id"], rel=1e-6)
+
+
+def test_noise_stays_on_in_the_noisy_error_only():
+    (found,) = modules(replace(SMALL, condition="noise", amount=0.5), [0])
+    assert found.scores["mse_noisy"] > found.scores["mse_id"]
+    (quiet,) = modules(replace(SMALL, condition="l2"), [0])
+    assert quiet.scores["mse_noisy"] == quiet.scores["mse_id"]
+
+
+def record(seed, condition="weight_activity", **scores):
+    return Record(
+        f"{condition}{seed}",
+        "qian2025.modules",
+        "quick",
+        {"condition": condition},
+        seed,
+        scores=scores,
+    )
+
+
+@pytest.mark.parametrize(
+    ("gap", "modular", "whole"), [(0.6, HOLDS, FAILS), (0.4, FAILS, FAILS), (0.2, FAILS, HOLDS)]
+)
+def test_between_the_bounds_there_are_neither_modules_nor_none(gap, modular, whole):
+    records = [record(s, eigengap_out_min=gap, eigengap_out_max=gap) for s in range(5)]
+    assert apart(records).outcome == modular
+    assert joined(records).outcome == whole
+    assert apart(records[:4]).outcome == OPEN
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "other", "bound"),
+    [
+        (penalty_costs_less_than_noise, "mse_noisy", "noise", 0.2),
+        (modules_shield_the_other_outputs, "moved_others", "l2", 0.5),
+    ],
+)
+def test_ratios_are_of_the_penalty_over_the_other(check, name, other, bound):
+    for factor, outcome in ((0.9, HOLDS), (1.1, FAILS)):
+        records = [record(s, **{name: factor * bound * (s + 1)}) for s in range(5)]
+        records += [record(s, other, **{name: float(s + 1)}) for s in range(5)]
+        assert check(records).outcome == outcome
+
+
+def test_conditions_have_names_of_their_own():
+    names = {
+        label({"condition": c, "power": p, "unit": u})
+        for c, p in (("l2", 1.0), ("l1", 1.0), ("noise", 1.0), ("noise", 2.0), ("noise", 0.5))
+        for u in ("leaky", "linear")
+    }
+    assert len(names) == 10

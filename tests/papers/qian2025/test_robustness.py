@@ -1,0 +1,140 @@
+"""Networks that are disturbed: separate ones are blocks, and noise, shifts and lessons show it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from recombine.core.claim import FAILS, HOLDS
+from recombine.core.diagnostic import predict
+from recombine.core.error import Refused
+from recombine.core.support import everything
+from recombine.core.task import Data
+from recombine.diagnostics.robustness import errors
+from recombine.models.modular import fully_connected, separate
+from recombine.papers.qian2025 import elsewhere
+from recombine.papers.qian2025 import robustness as robust
+from recombine.papers.qian2025.figures.samples import chosen
+from recombine.runs.record import Record
+from recombine.tasks.modular import independent_sines
+from recombine.training.penalty import Batch, chain_norm
+
+SMALL = robust.Disturbed(steps=20, samples=100, batch=50, width=8, again=40)
+
+
+def examples(n=60, count=4):
+    task = independent_sines(count)
+    split = task.split(everything(), n=n, asked=n, rng=np.random.default_rng(0))
+    return split.train
+
+
+def test_separate_networks_are_a_chain_of_blocks():
+    data = examples()
+    model = separate(data, widths=(3, 5), seed=2)
+    chain = model.whole()
+    torch.testing.assert_close(chain(data.x), model(data.x))
+    for layer, (inputs, outputs) in zip(chain[::2], ((1, 3), (3, 5), (5, 1)), strict=True):
+        blocks = np.kron(np.eye(4), np.ones((outputs, inputs)))
+        np.testing.assert_array_equal(layer.weight.detach().numpy() != 0, blocks > 0)
+    jac = torch.func.vmap(torch.func.jacrev(lambda x: model(x[None])[0]))(data.x)
+    assert (jac[:, ~torch.eye(4, dtype=torch.bool)] == 0).all()
+    assert (jac[:, torch.eye(4, dtype=torch.bool)] != 0).all()
+    with pytest.raises(Refused, match="one output for each input"):
+        separate(Data(data.z, data.x, data.y[:, :2]))
+
+
+def test_separate_networks_pay_the_same_l2_as_their_chain():
+    data = examples()
+    model, batch = separate(data), Batch(data.x, data.y)
+    torch.testing.assert_close(
+        robust.squares(0.3)(model, batch), chain_norm(0.3)(model.whole(), batch)
+    )
+
+
+def test_a_shift_or_a_lesson_of_one_input_leaves_separate_networks_alone():
+    data = examples()
+    model = separate(data)
+    found, arrays = robust.shift(model.whole(), data)
+    assert found["moved_others"] == 0
+    np.testing.assert_allclose(arrays["shifted"][:, 1:], arrays["shifted"][:1, 1:].repeat(51, 0))
+    taught, _ = robust.relearn(SMALL, model, data, 0)
+    assert taught["forgot_others"] == 0
+    assert taught["learned_again"] < 1
+    joined = fully_connected(data, widths=(8, 8, 8))
+    known = Data(data.z, data.x, predict(joined, data.x))  # what it knows, it can only lose
+    assert robust.relearn(SMALL, joined, known, 0)[0]["forgot_others"] > 0
+    assert robust.shift(joined, data)[0]["moved_others"] > 0
+
+
+def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
+    data = examples(n=20_000, count=1)
+    model = nn.Sequential(nn.Linear(1, 1), nn.Identity(), nn.Linear(1, 1))
+    with torch.no_grad():
+        for layer, weight in ((model[0], 1.0), (model[2], 3.0)):
+            layer.weight.fill_(weight)
+            layer.bias.zero_()
+    found, arrays = robust.noise(model, data, 0)
+    x = data.x.double().numpy()
+    assert found["added_1"] == pytest.approx(9 * 0.01 * np.abs(x).mean(), rel=0.1)
+    assert found["added_2"] == pytest.approx(9 * 0.01 * (x**2).mean(), rel=0.1)
+    assert arrays["noisy_1"][0] == pytest.approx(errors(model, data).mean())
+
+
+def test_seeds_train_together_as_alone():
+    for network in ("weight_activity", "separate"):
+        cfg = robust.Disturbed(
+            network=network, steps=20, samples=100, batch=50, width=8, again=5
+        )  # fmt: skip
+        both, (alone,) = robust.robustness(cfg, [0, 3]), robust.robustness(cfg, [3])
+        for name in ("mse_id", "added_1", "moved_others", "learned_again"):
+            assert both[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3, abs=1e-7)
+
+
+def test_ratios_are_of_the_network_over_l2():
+    def records(**added):
+        return [
+            Record(f"{n}{s}", "", "quick", {"network": n}, s, scores={"added_1": v, "added_2": v})
+            for n, v in added.items()
+            for s in range(5)
+        ]
+
+    found = records(l2=0.4, weight_activity=0.1, separate=0.3)
+    assert robust.the_penalty_resists_poisson_noise(found).value == pytest.approx(0.25)
+    assert robust.the_penalty_resists_multiplicative_noise(found).outcome == HOLDS
+    assert robust.separate_networks_resist_noise(found).outcome == HOLDS
+    worse = records(l2=0.4, weight_activity=0.3, separate=0.5)
+    assert robust.the_penalty_resists_poisson_noise(worse).outcome == FAILS
+    assert robust.separate_networks_resist_noise(worse).outcome == FAILS
+
+
+def test_sprite_pairs_to_choose_by_are_like_those_shown():
+    cfg = elsewhere.Penalized(world="sprites", samples=80, asked=50, side=8)
+    task, (whole,), build = elsewhere.scenes(cfg, [3])
+    split, left = elsewhere.halves(cfg, whole, 3)
+    assert (len(split.train), len(left)) == (72, 8)
+    assert whole.support.contains(task.space, left.z).all()
+    assert not whole.inside.any()  # three planes of a cube: all that is asked is new
+    model = build(split.train, 5)
+    assert predict(model, left.x).shape == (8, 3, 8, 8)
+    sizes = [m.weight.shape for m in model if isinstance(m, nn.Linear)]
+    assert sizes == [(128, 10), (128, 128), (128, 128), (192, 128)]
+
+
+def test_the_picture_of_two_worlds_chooses_strengths_as_the_claims_do():
+    rows = [  # world, penalty, strength, error on images left out, on new ones
+        ("bumps", "weights", 1e-5, 0.3, 0.6),
+        ("bumps", "weights", 1e-4, 0.2, 0.7),
+        ("bumps", "weights", 0.0, 0.1, 0.9),
+        ("sprites", "weights", 1e-5, 0.1, 0.5),
+    ]
+    records = [
+        Record(
+            str(i), "", "quick", {"world": w, "penalty": p, "strength": s}, 0,
+            scores={"risk_left": left, "risk_ood": new},
+        )
+        for i, (w, p, s, left, new) in enumerate(rows)
+    ]  # fmt: skip
+    assert chosen(records, "bumps", "weights") == [0.7]
+    assert chosen(records, "bumps", "none") == [0.9]
+    assert chosen(records, "sprites", "weights") == [0.5]
+    assert chosen(records, "sprites", "none") == []

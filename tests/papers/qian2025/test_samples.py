@@ -1,0 +1,150 @@
+"""Samples that modules need: what is shown and counted; and the penalty in the bump world."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import linregress
+from torch import nn
+
+from recombine.core.claim import FAILS, HOLDS, OPEN
+from recombine.core.error import Refused
+from recombine.papers.liang2025.hidden_square import Square, worlds
+from recombine.papers.qian2025 import elsewhere, samples
+from recombine.runs.record import Record
+from recombine.tasks.modular import sines
+from recombine.theory.growth import Least
+from recombine.training.penalty import Batch
+
+
+def test_every_set_repeats_the_first_samples_equally_often():
+    cfg = samples.Amounts(count=3, fewest=4, most=32)
+    sets = samples.repeated(cfg, seed=2)
+    assert samples.counts(cfg) == [4, 8, 16, 32]
+    for n, data in zip(samples.counts(cfg), sets, strict=True):
+        rows, times = np.unique(data.z, axis=0, return_counts=True)
+        assert (len(rows), set(times)) == (n, {32 // n})
+        np.testing.assert_array_equal(data.z[:n], sets[-1].z[:n])
+    truth = [f(sets[-1].x[:, k]) for k, f in enumerate(sines(3, seed=147))]
+    torch.testing.assert_close(sets[-1].y, torch.stack(truth, dim=1))
+
+
+@pytest.mark.parametrize("wrong", [(0, 8), (16, 8), (10, 15)])
+def test_counts_that_do_not_double_are_refused(wrong):
+    with pytest.raises(Refused, match="power of two"):
+        samples.counts(samples.Amounts(fewest=wrong[0], most=wrong[1]))
+
+
+@pytest.mark.parametrize(
+    ("gaps", "found"),
+    [
+        ([0.5, 0.6, 0.7], Least(0, 8)),
+        ([0.1, 0.6, 0.7], Least(8, 16)),
+        ([0.5, 0.1, 0.7], Least(16, 32)),
+        ([0.5, 0.6, 0.1], Least(32, None)),
+        ([0.5, 0.6, float("nan")], Least(32, None)),
+    ],
+)
+def test_a_number_is_enough_if_all_larger_ones_are(gaps, found):
+    assert samples.first([8, 16, 32], gaps, 0.4) == found
+
+
+def test_the_gap_of_a_network_is_that_of_its_worst_layer():
+    net = nn.Sequential(*(nn.Linear(a, b) for a, b in ((2, 8), (8, 8), (8, 8), (8, 2))))
+    blocks = torch.block_diag(torch.ones(4, 4), torch.ones(4, 4))
+    with torch.no_grad():
+        net[1].weight.copy_(blocks)
+        net[2].weight.copy_(blocks)
+        assert samples.gap(net, 2) == pytest.approx(1.0, abs=1e-5)
+        net[2].weight.fill_(1.0)  # one module: eigenvalues 0, 1, 1, …
+    assert samples.gap(net, 2) == pytest.approx(0.0, abs=1e-5)
+
+
+def needed(table, reached=None):
+    """Make records of a table of needs, a row a seed."""
+    got = np.ones_like(table) if reached is None else reached
+    return [
+        Record(
+            id=f"{k}-{seed}",
+            experiment="qian2025.samples",
+            size="quick",
+            config={"count": k},
+            seed=seed,
+            scores={"least": float(table[seed, i]), "reached": float(got[seed, i])},
+        )
+        for i, k in enumerate(samples.COUNTS)
+        for seed in range(len(table))
+    ]
+
+
+def test_an_exponential_need_is_told_from_a_power(rng):
+    k = np.array(samples.COUNTS)
+    noise = np.exp(rng.normal(scale=0.02, size=(5, 4)))
+    for truth, outcome in ((4.0 * 3.0**k, HOLDS), (4.0 * k**3.0, FAILS)):
+        records = needed(truth * noise)
+        assert samples.the_need_for_samples_grows_exponentially(records).outcome == outcome
+        found = samples.modules_need_more_samples_for_more_functions(records)
+        slopes = [linregress(k, np.log(row)).slope for row in truth * noise]
+        assert found.outcome == HOLDS
+        assert found.value == pytest.approx(np.mean(slopes))
+    assert samples.modules_form_with_enough_samples(records).outcome == HOLDS
+
+
+def test_needs_that_do_not_grow_are_reported(rng):
+    noise = np.exp(rng.normal(scale=0.02, size=(5, 4)))
+    shrinking = needed(256.0 / np.array(samples.COUNTS) * noise)
+    found = samples.modules_need_more_samples_for_more_functions(shrinking)
+    assert found.outcome == FAILS
+
+
+@pytest.mark.parametrize(("at", "outcome"), [(-1, HOLDS), (0, OPEN)])
+def test_needs_that_were_not_reached_are_bounds(at, outcome, rng):
+    reached = np.ones((5, 4))
+    reached[:, at] = 0
+    table = 4.0 * 3.0 ** np.array(samples.COUNTS) * np.exp(rng.normal(scale=0.02, size=(5, 4)))
+    records = needed(table, reached)
+    assert samples.modules_need_more_samples_for_more_functions(records).outcome == outcome
+    assert samples.the_need_for_samples_grows_exponentially(records).outcome == OPEN
+    assert samples.modules_form_with_enough_samples(records).outcome == FAILS
+
+
+def test_cells_to_choose_by_are_neither_shown_nor_in_the_square():
+    cfg = elsewhere.Penalized(left=0.25)
+    _, (whole,) = worlds(Square(), [3])
+    split, left = elsewhere.halves(cfg, whole, 3)
+    cells = [{tuple(z) for z in data.z} for data in (split.train, left, whole.held_out)]
+    assert len(left) == round(0.25 * len(whole.train))
+    assert cells[0] | cells[1] == {tuple(z) for z in whole.train.z}
+    assert not any(a & b for a, b in zip(cells, (*cells[1:], cells[0]), strict=True))
+    with pytest.raises(Refused, match="between 0 and 1"):
+        elsewhere.halves(elsewhere.Penalized(left=1.0), whole, 3)
+
+
+@torch.no_grad()
+def test_penalties_are_the_sums_that_they_are_said_to_be():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    batch = Batch(torch.randn(5, 3), torch.randn(5, 2))
+    hidden = net[1](net[0](batch.x))
+    both = sum(float((w.weight**2).sum()) for w in (net[0], net[2]))
+    acted = sum(float((net[2].weight[i] * a).square().sum()) for i in range(2) for a in hidden) / 5
+    for name, truth in (("weights", both), ("weight_activity", acted)):
+        found = elsewhere.term(elsewhere.Penalized(penalty=name, strength=0.5))(net, batch)
+        assert float(found) == pytest.approx(0.5 * truth, rel=1e-4)
+
+
+def test_the_strength_is_chosen_by_cells_left_out_alone():
+    kinds = [0.0, *elsewhere.STRENGTHS["weight_activity"]]
+    left = [[0.1, 0.3, 0.2, 0.4, 0.5], [0.1, 0.5, 0.4, 0.2, 0.3]]  # a row a seed
+    square = [[0.9, 0.1, 0.7, 0.2, 0.3], [0.8, 0.1, 0.1, 0.9, 0.1]]
+    records = [
+        Record(
+            id=f"{i}-{seed}",
+            experiment="qian2025.elsewhere",
+            size="quick",
+            config={"penalty": "weight_activity", "strength": s},
+            seed=seed,
+            scores={"risk_left": left[seed][i], "risk_ood": square[seed][i]},
+        )
+        for i, s in enumerate(kinds)
+        for seed in range(2)
+    ]
+    np.testing.assert_allclose(elsewhere.gained(records, "weight_activity"), [0.2, -0.1])

@@ -1,0 +1,48 @@
+"""The bump world with stripes: what an absent factor looks like and how it is written."""
+
+import numpy as np
+import pytest
+import torch
+
+from recombine.core.error import Refused
+from recombine.tasks.bumps import bumps, striped_bumps
+
+
+def test_present_factors_draw_the_plain_bump():
+    plain, striped = bumps(size=9), striped_bumps(size=9)
+    z = plain.space.points()
+    torch.testing.assert_close(striped.data(z).x, plain.data(z).x)
+    torch.testing.assert_close(striped.data(z).y, plain.data(z).y)
+
+
+def test_an_absent_factor_draws_a_stripe_along_it():
+    vertical, horizontal, nothing = (
+        striped_bumps(size=9).data(np.array([[4.0, 9.0], [9.0, 2.0], [9.0, 9.0]])).y
+    )
+    expected = 1 - torch.exp(-((torch.arange(9) - 4.0) ** 2) / 2)
+    torch.testing.assert_close(vertical, expected.expand(9, 9))  # every row is the same
+    assert horizontal.argmin() // 9 == 2
+    torch.testing.assert_close(horizontal[:, 0], horizontal[:, 8])
+    assert (nothing == 1).all()
+
+
+@pytest.mark.parametrize("encoding", ["population", "one_hot", "ramp"])
+def test_an_absent_factor_is_written_as_asked(encoding):
+    z = np.array([[7.0, 3.0]])
+    plain = bumps(size=7, encoding=encoding).data(np.array([[v, 3.0] for v in range(7)])).x
+    half = plain.shape[1] // 2
+    for absent, expected in (("zeros", torch.zeros(half)), ("mean", plain[:, :half].mean(dim=0))):
+        found = striped_bumps(size=7, encoding=encoding, absent=absent).data(z).x[0]
+        torch.testing.assert_close(found[:half], expected)
+        torch.testing.assert_close(found[half:], plain[0, half:])
+    outside = striped_bumps(size=7, encoding=encoding, absent="outside").data(z).x[0]
+    assert not any(torch.allclose(outside[:half], row[:half]) for row in plain)
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(Refused, match="Did you mean 'zeros'"):
+        striped_bumps(absent="zero")
+    with pytest.raises(Refused, match="sigma"):
+        striped_bumps(sigma=0.0)
+    with pytest.raises(Refused, match="side"):
+        striped_bumps(size=1)

@@ -1,0 +1,279 @@
+"""Scenes of sprites that keep apart, and what slots make of them, against known answers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+
+from recombine.core.error import Refused
+from recombine.core.experiment import EXPERIMENTS
+from recombine.core.space import cube
+from recombine.core.support import Empty, band, values
+from recombine.diagnostics.slots import Latents, Readout
+from recombine.maps.slots import Layered
+from recombine.papers.wiedemer2023.slots import (
+    Scenes,
+    by_drawing,
+    by_object,
+    look,
+    pictures,
+    recombine,
+    summed,
+)
+from recombine.runs.run import execute
+from recombine.tasks.drawing.sprite import reference, shrink
+from recombine.tasks.scenes import (
+    Apart,
+    Ring,
+    scene_labels,
+    scene_latents,
+    scene_support,
+    scenes,
+)
+
+# the world
+
+
+def test_a_scene_is_seen_and_wanted():
+    data = scenes(factors="x,y").data(np.array([[0.0, 0.5, 1.0, 0.5]]))
+    assert data.x.shape == (1, 3, 16, 16)
+    assert torch.equal(data.x, data.y)
+
+
+def test_scenes_look_like_those_of_pillow():
+    z = scene_support(distance=0.4)[1].draw(scenes().space, 40, rng=np.random.default_rng(0))
+    drawn = scenes(size=64).data(z).x
+    u = torch.from_numpy(z).float().view(40, 2, 5)
+    x, y, shape, scale, hue = u.unbind(dim=2)
+    fixed = (0.1 + 0.8 * x, 0.2 + 0.6 * y, (2 * shape).floor(), 0.2 + 0.06 * scale)
+    truth = shrink(reference(*fixed, 0.05 + 0.9 * hue, size=512) / 255, 8)
+    assert (drawn - truth).abs().mean() < 0.05 * truth.mean()
+
+
+@pytest.mark.parametrize("objects", [1, 2, 3, 4])
+def test_scales_shrink_with_the_number_of_objects(objects):
+    task = scenes(size=256, objects=objects, factors="scale")
+    z = np.zeros((2, objects))
+    z[1, :] = 1
+    # All sprites lie in the middle, one behind the other.
+    area = task.data(z).x.amax(dim=1).sum(dim=(1, 2)) / 256**2
+    largest = 0.2 + 0.18 / (objects + 1)
+    np.testing.assert_allclose(area.sqrt(), [0.2, largest], rtol=0.015)
+
+
+def test_labels_are_where_the_sprites_are():
+    z = np.array([[0.0, 0.0, 1.0, 1.0]])  # lower left and upper right
+    found = scene_labels(z, size=32, factors="x,y")[0]
+    drawn = scenes(size=32, factors="x,y").data(z).x[0]
+    assert found[25, 3] == 1
+    assert found[6, 28] == 2
+    covered = drawn.amax(dim=0)
+    assert (found[covered > 0.6] > 0).all()
+    assert (found[covered < 0.4] == 0).all()
+    colors = drawn.amax(dim=0, keepdim=True).clamp(min=1e-6)
+    for k, other in ((1, 2), (2, 1)):
+        mine = (drawn / colors)[:, found == k]
+        assert (mine - mine[:, :1]).abs().max() < 1e-5  # one color each
+        assert (mine[:, :1] - (drawn / colors)[:, found == other]).abs().max() > 0.3
+
+
+def test_the_front_sprite_labels_what_both_cover():
+    found = scene_labels(np.array([[0.5, 0.5]]), factors="x", objects=2)
+    assert sorted(found.unique().tolist()) == [0, 1]
+
+
+def test_latents_are_numbers_and_then_shapes():
+    z = np.array([[0.1, 0.2, 0.49, 0.3, 0.4, 0.5, 0.6, 0.5, 0.7, 0.8]])
+    found, kinds = scene_latents(z, 2, "x,y,shape,scale,hue")
+    assert kinds == 2
+    wanted = [[[0.1, 0.2, 0.3, 0.4, 0], [0.5, 0.6, 0.7, 0.8, 1]]]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    plain, none = scene_latents(z[:, :4], 2, "x,y")
+    assert (tuple(plain.shape), none) == ((1, 2, 2), 0)
+
+
+def test_sizes_that_cannot_be_halved_are_refused():
+    with pytest.raises(Refused, match="multiple of 8"):
+        scenes(size=20)
+    with pytest.raises(Refused, match="0 objects"):
+        scenes(objects=0)
+
+
+# supports
+
+
+@pytest.mark.parametrize("objects", [2, 3, 4])
+def test_a_ring_spreads_objects_over_one_coordinate(objects, rng):
+    space = cube(**{f"o{k}": 2 for k in range(objects)})
+    ring = Ring(band(0.1))
+    z = ring.draw(space, 500, rng=rng)
+    assert ring.contains(space, z).all()
+    x, y = z.reshape(500, objects, 2).transpose(2, 0, 1)
+    assert np.ptp(y, axis=1).max() < 0.1
+    back = (x - np.arange(objects) / objects) % 1
+    assert np.ptp(back, axis=1).max() < 0.1
+    assert x.min(axis=0).max() < 0.1  # every object is seen at every place
+    assert x.max(axis=0).min() > 0.9
+    free = space.draw(2000, rng=rng)
+    own = free.reshape(-1, objects, 2).copy()
+    own[:, :, 0] = (own[:, :, 0] - np.arange(objects) / objects) % 1
+    brute = (np.ptp(own, axis=1) < 0.1).all(axis=1)
+    np.testing.assert_array_equal(ring.contains(space, free), brute)
+
+
+def test_a_ring_is_as_thin_as_what_it_moves(rng):
+    space = cube(a=1, b=1)
+    thin = Ring(values(a=[0.25], b=[0.25]))
+    assert thin.thin
+    assert not Ring(band(0.1)).thin
+    np.testing.assert_allclose(thin.draw(space, 1, rng=rng), [[0.25, 0.75]])
+
+
+def test_apart_is_measured_on_the_image(rng):
+    space = cube(a=2, b=2)
+    z = np.array([[0.0, 0, 0.5, 0], [0, 0, 0.4, 0.4], [0, 0, 0.4, 0.7]])
+    np.testing.assert_array_equal(Apart(0.39).contains(space, z), [True, False, True])
+    np.testing.assert_array_equal(Apart(0.39, (0, None)).contains(space, z), [True, False, False])
+    assert Apart(0.39).contains(space, Apart(0.39).draw(space, 300, rng=rng)).all()
+    with pytest.raises(Empty, match="smaller distance"):
+        Apart(2.0).draw(space, 1, rng=rng)
+
+
+@pytest.mark.parametrize("objects", [2, 3])
+def test_neither_shown_nor_held_out_sprites_overlap(objects, rng):
+    factors, look = "x,y,hue", {"size": 32, "largest": 0.38}
+    shown, held_out = scene_support(0.125, factors=factors, distance=0.26)
+    space = scenes(objects=objects, factors=factors).space
+    for support in (shown, held_out):
+        z = support.draw(space, 200, rng=rng)
+        seen = scene_labels(z, objects=objects, factors=factors, **look)
+        areas = torch.stack([(seen == k + 1).sum(dim=(1, 2)) for k in range(objects)], dim=1)
+        assert areas.min() > 0.6 * areas.float().mean()  # a hidden square would lose its pixels
+    z = space.draw(4000, rng=rng)
+    both = shown.contains(space, z) | held_out.contains(space, z)
+    assert not (shown.contains(space, z) & held_out.contains(space, z)).any()
+    np.testing.assert_array_equal(both, Apart(0.26).contains(space, z))
+
+
+def test_supports_without_room_or_x_are_refused():
+    with pytest.raises(Refused, match="Add x"):
+        scene_support(factors="y,hue")
+    with pytest.raises(Refused, match="delta=0"):
+        scene_support(0.0)
+
+
+# the experiment
+
+
+def test_the_error_is_added_over_pixels():
+    a, b = torch.zeros(2, 3, 4, 4), torch.ones(2, 3, 4, 4)
+    assert summed(a, b) == 48
+
+
+def reader(latents: int) -> Readout:
+    """Read the latents of a slot as they stand in its first numbers."""
+    first = nn.Linear(latents + 1, latents, bias=False)
+    first.weight.data = torch.eye(latents + 1)[:latents]
+    zero, one = torch.zeros(latents), torch.ones(latents)
+    unit = torch.zeros(latents + 1), torch.ones(latents + 1)
+    return Readout(first, Latents(latents), zero, one, None, unit)
+
+
+def coded(z: np.ndarray, objects: int, latents: int) -> Tensor:
+    """Put the true latents of each object into its slot, with a last number of no meaning."""
+    own = torch.as_tensor(z, dtype=torch.float32).view(len(z), objects, latents)
+    return torch.cat([own, torch.randn(len(z), objects, 1)], dim=2)
+
+
+def test_slots_are_ordered_as_objects(rng):
+    z = scenes(factors="x,y", objects=3).space.draw(50, rng=rng)
+    truth, _ = scene_latents(z, 3, "x,y")
+    slots = coded(z, 3, 2)
+    order = torch.stack([torch.randperm(3) for _ in range(50)])
+    mixed = slots.gather(1, order[:, :, None].expand_as(slots))
+    torch.testing.assert_close(by_object(reader(2), mixed, truth), slots)
+
+
+class Told(Layered):
+    """Is told its slots, image by image, and draws a sprite at the place that each names."""
+
+    def __init__(self, slots: Tensor) -> None:
+        super().__init__()
+        self.left = slots
+        self.draw = scenes(objects=1, factors="x,y").inputs
+
+    def encode(self, x: Tensor) -> Tensor:
+        z, self.left = self.left[: len(x)], self.left[len(x) :]
+        return z
+
+    def parts(self, z: Tensor) -> Tensor:
+        return vmap(self.draw)(z[:, :, :2].flatten(0, 1)).unflatten(0, z.shape[:2])
+
+
+def test_slots_are_ordered_by_what_they_draw(rng):
+    cfg = Scenes(factors="x,y")
+    task = scenes(**look(cfg))
+    z = scene_support(cfg.delta, factors=cfg.factors)[1].draw(task.space, 600, rng=rng)
+    slots = coded(z, 2, 2)
+    order = torch.stack([torch.randperm(2) for _ in range(600)])
+    mixed = slots.gather(1, order[:, :, None].expand_as(slots))
+    found = by_drawing(cfg, Told(mixed), pictures(task, z))
+    torch.testing.assert_close(found, slots)
+
+
+def test_recombined_scenes_are_new_and_drawn_from_the_slots_that_were_joined(rng):
+    cfg = Scenes(factors="x,y")
+    task = scenes(**look(cfg))
+    shown, held_out = scene_support(cfg.delta, factors=cfg.factors, distance=cfg.distance)
+    z = shown.draw(task.space, 200, rng=rng)
+    slots, wanted = recombine(task, held_out, coded(z, 2, 2), z, rng)
+    assert 20 < len(slots) == len(wanted) <= 200
+    assert held_out.contains(task.space, wanted.z).all()
+    np.testing.assert_allclose(slots[:, :, :2].flatten(1), wanted.z, atol=1e-6)
+    for k in range(2):  # objects are known, pairs are not
+        known = {tuple(row) for row in z[:, 2 * k : 2 * k + 2]}
+        assert {tuple(row) for row in wanted.z[:, 2 * k : 2 * k + 2]} <= known
+    torch.testing.assert_close(wanted.x, task.data(wanted.z).x)
+    assert wanted.x is wanted.y
+    assert pictures(task, z).x is not None
+
+
+SMOKE = EXPERIMENTS["wiedemer2023.slots"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "attention", "masks": "sigmoid"},
+        {"model": "attention", "masks": "softmax", "initial": "random"},
+        {"consistency": 1.0, "ignition": 0.5},
+        {"objects": 3, "factors": "x,y,shape,scale,hue", "smallest": 0.1, "distance": 0.15},
+    ],
+    ids=["sigmoid", "softmax", "consistency", "three"],
+)
+def test_other_runs_give_scores(changes):
+    cfg = SMOKE.configure("smoke", **changes)
+    ((record, arrays),) = execute(SMOKE, cfg, [0], size="smoke")
+    assert record.error == ""
+    assert {"r2_recombined", "identified_ood", "inconsistency"} <= set(record.scores)
+    assert arrays["parts_ood"].shape == (4, cfg.objects, 3, 16, 16)
+    if cfg.model == "additive":
+        parts, drawn = arrays["parts_id"], arrays["drawn_id"]
+        np.testing.assert_allclose(parts.sum(axis=1), drawn, atol=1e-5)
+
+
+def test_consistency_changes_what_is_learned_after_its_ignition_only():
+    base = SMOKE.configure("smoke", steps=6)
+    runs = {
+        name: execute(SMOKE, replace(base, **changes), [0], size="smoke")[0][0].scores
+        for name, changes in {
+            "without": {},
+            "late": {"consistency": 1.0, "ignition": 1.0},
+            "half": {"consistency": 1.0, "ignition": 0.5},
+        }.items()
+    }
+    assert runs["late"] == runs["without"]
+    assert runs["half"] != runs["without"]

@@ -1,0 +1,311 @@
+"""Kernel models: all ways to solve agree, reductions are found, and bad problems are refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recombine.core.error import Refused
+from recombine.theory import leak
+from recombine.theory.groups import group
+from recombine.theory.kernel import Kernel, by_overlap, by_salience, random_network, subsets
+from recombine.theory.solve import METHODS, margin, regress, svr
+from recombine.theory.symmetry import cells, quotient, quotient_cd
+
+
+def grid(*levels):
+    return np.indices(levels).reshape(len(levels), -1).T.astype(float)
+
+
+def context(n, hidden):
+    z = grid(2, 2 * n, 2 * n)
+    y = np.where(z[np.arange(len(z)), 1 + z[:, 0].astype(int)] < n, -1.0, 1.0)
+    out = (z[:, 1] < hidden) & (z[:, 2] >= n) & (z[:, 2] < n + hidden)
+    return z[~out], y[~out], z[out], y[out]
+
+
+@pytest.mark.parametrize("levels", [(9, 9), (2, 6, 6), (4, 5, 3, 3), (3, 3, 3, 3, 3), (1, 5, 4)])
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("bias", [False, True])
+def test_all_methods_agree_with_brute_force(levels, share, ridge, bias, rng):
+    z = grid(*levels)
+    shown = rng.permutation(z)[: int(share * len(z))]
+    y = rng.normal(size=(len(shown), 2))
+    for kernel in (
+        random_network("relu", 3, len(levels)),
+        Kernel({j: float(rng.uniform(0.1, 1)) for j in subsets(len(levels))}, len(levels)),
+    ):
+        k = np.pad(kernel.gram(shown, shown) + ridge * np.eye(len(shown)), (0, int(bias)))
+        if bias:
+            k[-1, :-1] = k[:-1, -1] = 1
+        brute = np.linalg.solve(k, np.pad(y, ((0, int(bias)), (0, 0))))
+        dual = brute[: len(shown)]
+        wanted = kernel.gram(z, shown) @ dual + (brute[-1] if bias else 0)
+        for method in METHODS if share == 1 else set(METHODS) - {"grid"}:
+            found = regress(kernel, shown, y, ridge=ridge, method=method, bias=bias)
+            assert found.method == method
+            assert np.abs(found.predict(z) - wanted).max() < 1e-9, method
+            assert np.abs(found.dual - dual).max() < 1e-9, method
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 60),
+)
+def test_group_products_are_kernel_products(levels, seed, n):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(levels, size=(n, len(levels))).astype(float)
+    weights = {j: float(rng.normal()) for j in subsets(len(levels)) if rng.random() < 0.7}
+    kernel = Kernel(weights, len(levels))
+    groups = group(z, weights)
+    assert groups.points[groups.at].tolist() == z.tolist()
+    v = rng.normal(size=groups.size)
+    wanted = kernel.gram(groups.points, groups.points) @ v
+    np.testing.assert_allclose(groups.product(kernel, v), wanted, atol=1e-12)
+    asked = rng.integers(5, size=(7, len(levels))).astype(float)
+    found = sum(groups.values_at(kernel, v, asked).values())
+    np.testing.assert_allclose(found, kernel.gram(asked, groups.points) @ v, atol=1e-12)
+
+
+def test_conjugate_gradients_agree_with_factors_on_many_points(rng):
+    z = grid(12, 12, 12)
+    shown = z[rng.random(len(z)) < 0.5]
+    y = rng.normal(size=len(shown))
+    kernel = random_network("relu", 3, 3)
+    found = [regress(kernel, shown, y, method=m).predict(z) for m in ("groups", "dense")]
+    assert np.abs(found[0] - found[1]).max() < 1e-9
+    assert regress(kernel, shown, y).method == "groups"
+    whole = regress(kernel, z, rng.normal(size=len(z)))
+    assert whole.method == "grid"
+    assert whole.residual < 1e-11
+    assert "1,728 points, solved by grid (8 unknowns" in str(whole)
+
+
+def test_addition_of_three_thousand_values():
+    n, p = 3001, 30
+    z = np.array([(i, j) for i in range(n) for j in range(p)], dtype=float)
+    shown = np.unique(np.concatenate([z, z[:, ::-1]]), axis=0)
+    assert len(shown) == 179_160
+    S = 0.4264
+    model = regress(by_salience([S]), shown, shown.sum(axis=1))
+    answers = model.predict(np.array([[100.0, 100.0], [101.0, 100.0], [100.0, 3000.0]]))
+    assert answers[1] - answers[0] == pytest.approx(leak.slope(p, S), abs=1e-7)
+    assert (answers[2] - answers[0]) / 2900 == pytest.approx(leak.slope(p, S), abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "hidden"), [(3, 1), (3, 2), (3, 3), (5, 4), (12, 7), (12, 12)])
+def test_cells_of_context_dependence(n, hidden):
+    shown, y, asked, truth = context(n, hidden)
+    kernel = random_network("relu", 3, 3)
+    found = regress(kernel, shown, y, method="quotient")
+    assert found.unknowns == (16 if hidden < n else 6)
+    assert found.residual < 1e-12
+    least = truth * found.predict(asked)
+    assert np.ptp(least) < 1e-12
+    assert least[0] == pytest.approx(quotient_cd(n, hidden, kernel), abs=1e-11)
+    brute = regress(kernel, shown, y, method="dense").predict(asked)
+    assert np.abs(truth * brute - least).max() < 1e-11
+    widest = truth * margin(kernel, shown, y, method="quotient").predict(asked)
+    assert widest[0] == pytest.approx(quotient_cd(n, hidden, kernel, "margin"), abs=1e-9)
+
+
+def test_a_million_values_take_as_long_as_three():
+    s = random_network("relu", 3, 3)
+    for n in (3, 60, 1000, 10**6):
+        found = quotient_cd(n, n, s)
+        assert found == pytest.approx(leak.cd3_regression_margin(n, s.salience()), abs=1e-8)
+    assert quotient_cd(60, 60, s) == pytest.approx(0.963271, abs=5e-7)
+    assert quotient_cd(10**6, 10, s) > 0.99
+
+
+def test_cells_are_equitable_for_uneven_kernels_too(rng):
+    shown, y, _, _ = context(4, 2)
+    kernel = Kernel({j: float(rng.uniform(0.1, 1)) for j in subsets(3)}, 3)
+    order = rng.permutation(len(shown))
+    groups = group(shown[order])
+    cell = cells(groups, kernel, groups.gather(y[order]))
+    small = quotient(groups, kernel, cell)
+    k = kernel.gram(groups.points, groups.points)
+    indicator = np.eye(len(small.counts))[cell]
+    wanted = indicator.T @ k @ indicator / np.outer(small.counts, small.counts)
+    np.testing.assert_allclose(small.mean, wanted, atol=1e-12)
+    assert len(small.counts) == 16
+
+
+def test_a_false_symmetry_is_noticed():
+    groups = group(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 2.0]]))
+    with pytest.raises(Refused, match="looked alike"):
+        quotient(groups, by_salience([0.4]), np.zeros(3, dtype=np.int64))
+
+
+def test_margin_without_bias_and_with_one_label(rng):
+    z = grid(3, 4)
+    kernel = random_network("relu", 1, 2)
+    y = np.sign(rng.normal(size=len(z)))
+    free = margin(kernel, z, y, bias=False)
+    assert free.bias == 0
+    assert (y * free.predict(z)).min() == pytest.approx(1, abs=1e-9)
+    assert (free.dual * y).min() >= 0
+    idle = y * free.predict(z) > 1 + 1e-6
+    assert not free.dual[idle].any()
+    same = margin(kernel, z, np.ones(len(z)))
+    assert (same.predict(z) == 1).all()
+    doubled = margin(kernel, np.concatenate([z, z[:3]]), np.concatenate([y, y[:3]]))
+    np.testing.assert_allclose(doubled.predict(z), margin(kernel, z, y).predict(z), atol=1e-9)
+
+
+def test_margin_agrees_with_an_independent_solver(rng):
+    from scipy.optimize import minimize
+
+    z = grid(3, 3)
+    y = np.where(rng.random(9) < 0.5, -1.0, 1.0)
+    kernel = by_salience([0.3])
+    root = np.linalg.cholesky(kernel.gram(z, z))
+
+    def margins(w):
+        return y * (root @ w[:-1] + w[-1]) - 1
+
+    found = minimize(
+        lambda w: w[:-1] @ w[:-1] / 2,
+        np.zeros(10),
+        constraints={"type": "ineq", "fun": margins},
+        tol=1e-12,
+    )
+    np.testing.assert_allclose(
+        margin(kernel, z, y).predict(z), root @ found.x[:-1] + found.x[-1], atol=1e-5
+    )
+
+
+def test_copies_of_a_point_count(rng):
+    kernel = random_network("relu", 2, 2)
+    z = rng.integers(3, size=(30, 2)).astype(float)
+    y = rng.normal(size=30)
+    brute = np.linalg.solve(kernel.gram(z, z) + 0.2 * np.eye(30), y)
+    for method in ("dense", "groups", "quotient"):
+        found = regress(kernel, z, y, ridge=0.2, method=method)
+        np.testing.assert_allclose(found.dual, brute, atol=1e-9)
+    distinct, at = np.unique(z, axis=0, return_inverse=True)
+    once = regress(kernel, distinct, np.arange(len(distinct)) ** 2.0)
+    twice = regress(kernel, z, (np.arange(len(distinct)) ** 2.0)[at.ravel()])
+    np.testing.assert_allclose(twice.predict(grid(3, 3)), once.predict(grid(3, 3)), atol=1e-9)
+    np.testing.assert_allclose(kernel.gram(z, z) @ twice.dual, twice.predict(z), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_kernel_without_memory_fits_sums_with_the_least_norm(method):
+    linear = random_network("relu", 0, 2)
+    assert linear.memory == 0
+    z = grid(4, 5)
+    sums = z @ [1.0, 2.0]
+    found = regress(linear, z, sums, method=method)
+    assert found.residual < 1e-8
+    k = linear.gram(z, z)
+    wanted = k @ np.linalg.pinv(k, rcond=1e-10) @ sums
+    np.testing.assert_allclose(found.predict(z), wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["dense", "grid", "quotient"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_kernel_without_memory_says_how_far_it_stays_away(method, bias):
+    linear = by_overlap([0, 0.5, 1])
+    z = grid(3, 3) - 1
+    found = regress(linear, z, z.prod(axis=1), method=method, bias=bias)
+    assert found.residual == pytest.approx(1)
+    np.testing.assert_allclose(found.predict(z), 0, atol=1e-12)
+    limit = regress(linear, z, z.prod(axis=1) + z[:, 0], ridge=1e-7, bias=bias).predict(z)
+    found = regress(linear, z, z.prod(axis=1) + z[:, 0], method=method, bias=bias).predict(z)
+    np.testing.assert_allclose(found, limit, atol=1e-6)
+
+
+def test_a_component_with_one_value_is_a_constant(rng):
+    z, y = grid(4, 4), rng.normal(size=16)
+    kernel = random_network("relu", 3, 3)
+    flat = Kernel(
+        {j: kernel.weight(j) + kernel.weight((*j, 2)) for j in subsets(2)}, 2
+    )  # the third component is always shared
+    stuck = np.column_stack([z, np.full(16, 7.0)])
+    for method in METHODS:
+        found = regress(kernel, stuck[:: 1 if method == "grid" else 2],
+                        y[:: 1 if method == "grid" else 2], method=method)  # fmt: skip
+        wanted = regress(flat, z[:: 1 if method == "grid" else 2],
+                         y[:: 1 if method == "grid" else 2])  # fmt: skip
+        np.testing.assert_allclose(found.predict(stuck), wanted.predict(z), atol=1e-9)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_starts(rng):
+    z = grid(30, 30)[:800]
+    y = rng.normal(size=800)
+    kernel = random_network("relu", 3, 2)
+    for method in METHODS:
+        with pytest.raises(Refused, match=r"GB|complete grid"):
+            regress(kernel, z, y, method=method, memory=1e3)
+    many = Kernel({(): 0.1, **{(c,): 0.01 for c in range(14)}, tuple(range(14)): 1.0}, 14)
+    wide = rng.integers(3, size=(700, 14)).astype(float)
+    assert regress(many, wide, y[:700]).residual < 1e-9  # 16 weights, though 2^14 conjunctions
+
+
+def test_answers_without_grouping_are_the_same(rng, monkeypatch):
+    kernel = random_network("relu", 3, 3)
+    z, y = grid(4, 4, 4), rng.normal(size=(40, 2))
+    model = regress(kernel, z[:40], y)
+    grouped = model.predict(z)
+    monkeypatch.setattr("recombine.theory.solve.MEMORY", 0.0)
+    np.testing.assert_allclose(model.predict(z), grouped, atol=1e-12)
+    with pytest.raises(Refused, match="does not fit"):
+        svr(kernel, z[:40], y[:, 0])
+
+
+BAD = {
+    "not positive": (
+        lambda: regress(Kernel({(0,): -1.0, (0, 1): 1.0}, 2), grid(3, 3), np.zeros(9)),
+        "not positive semi-definite",
+    ),
+    "labels": (lambda: margin(by_salience([0.4]), grid(2, 2), np.arange(4.0)), "labels are -1 and"),
+    "both labels": (
+        lambda: margin(by_salience([0.4]), np.zeros((2, 2)), np.array([-1.0, 1.0])),
+        "with both labels",
+    ),
+    "inseparable": (
+        lambda: margin(by_overlap([0, 0.5, 1]), grid(2, 2), np.array([1.0, -1.0, -1.0, 1.0])),
+        "cannot separate",
+    ),
+    "two targets": (
+        lambda: regress(by_salience([0.4]), np.zeros((2, 2)), np.array([0.0, 1.0])),
+        "different targets",
+    ),
+    "no fit": (
+        lambda: regress(
+            by_overlap([0, 0.5, 1]), grid(3, 3), (grid(3, 3) - 1).prod(1), method="groups"
+        ),
+        "Give a ridge",
+    ),
+    "shape": (lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(3)), "4 shown points"),
+    "labels' shape": (lambda: margin(by_salience([0.4]), grid(2, 2), np.ones(3)), "shape"),
+    "svr's shape": (lambda: svr(by_salience([0.4]), grid(2, 2), np.ones(3)), "shape"),
+    "components": (lambda: regress(by_salience([0.4]), grid(2, 2, 2), np.zeros(8)), "compares 2"),
+    "empty": (lambda: regress(by_salience([0.4]), np.empty((0, 2)), np.empty(0)), "one point or"),
+    "nan": (lambda: regress(by_salience([0.4]), grid(2, 2) * np.nan, np.zeros(4)), "not numbers"),
+    "ridge": (lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(4), ridge=-1.0), "ridge"),
+    "method": (
+        lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(4), method="gruops"),
+        "Did you mean 'groups'",
+    ),
+    "margin's method": (
+        lambda: margin(by_salience([0.4]), grid(2, 2), np.ones(4), method="groups"),
+        "no method",
+    ),
+    "incomplete": (
+        lambda: regress(by_salience([0.4]), grid(2, 2)[:3], np.zeros(3), method="grid"),
+        "not the complete grid",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_problems_are_refused_in_a_sentence(name):
+    act, says = BAD[name]
+    with pytest.raises(Refused, match=says) as refusal:
+        act()
+    assert str(refusal.value).endswith(".")

@@ -1,0 +1,363 @@
+"""`fit`: known answers, and the same numbers together as alone."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from recombine.core.diagnostic import predict
+from recombine.core.error import Refused
+from recombine.core.seed import seeded
+from recombine.core.task import Data
+from recombine.models.decoders import cnn
+from recombine.training.fit import PROGRESS, cosine, fit, warm_up
+from recombine.training.penalty import weight_norm
+
+F64 = torch.float64
+
+
+def sample(n: int = 48, inputs: int = 5, outputs: int = 3, seed: int = 0) -> Data:
+    source = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, inputs, generator=source, dtype=F64)
+    y = torch.randn(n, outputs, generator=source, dtype=F64)
+    return Data(np.zeros((n, 1)), x, torch.sin(2 * x @ torch.ones(inputs, outputs, dtype=F64)) + y)
+
+
+def chain(seed: int, *extra: nn.Module, bias: bool = True) -> nn.Module:
+    with seeded(seed):
+        layers = [nn.Linear(5, 8, bias=bias), nn.Tanh(), *extra, nn.Linear(8, 3, bias=bias)]
+        return nn.Sequential(*layers).double()
+
+
+class Odd(nn.Module):
+    """A model nobody wrote a stack for: one tied matrix, one frozen, one never used."""
+
+    def __init__(self, power: float = 1.0) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(5, 5), nn.Linear(5, 5)
+        self.b.weight = self.a.weight
+        self.unused = nn.Linear(4, 4)
+        self.out = nn.Linear(5, 3)
+        self.out.bias.requires_grad_(False)
+        self.power = power
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.b(self.a(x).tanh())) * self.power
+
+
+def odd(seed: int, power: float = 1.0) -> nn.Module:
+    with seeded(seed):
+        return Odd(power).double()
+
+
+def weights(model: nn.Module) -> list[Tensor]:
+    return [v.detach().clone() for v in model.state_dict().values()]
+
+
+def same(a: nn.Module, b: nn.Module) -> None:
+    torch.testing.assert_close(weights(a), weights(b), rtol=1e-9, atol=1e-11, equal_nan=True)
+
+
+def test_linear_regression_follows_the_closed_form():
+    data, lr, steps = sample(), 0.05, 40
+    model = nn.Sequential(nn.Linear(5, 3)).double()
+    x = np.hstack([data.x.numpy(), np.ones((len(data), 1))])
+    w = np.vstack([model[0].weight.detach().numpy().T, model[0].bias.detach().numpy()])
+    losses = []
+    for _ in range(steps):
+        residual = x @ w - data.y.numpy()
+        losses.append((residual**2).mean())
+        w = w - lr * 2 * x.T @ residual / residual.size
+    [history] = fit(model, data, steps=steps, lr=lr, optimizer=torch.optim.SGD, every=10)
+    np.testing.assert_allclose(model[0].weight.detach().numpy().T, w[:-1], rtol=1e-10)
+    np.testing.assert_allclose(model[0].bias.detach().numpy(), w[-1], rtol=1e-10)
+    assert history.steps == [10, 20, 30, 40]
+    np.testing.assert_allclose(history.loss, np.reshape(losses, (4, 10)).mean(axis=1))
+    assert (history.end, history.stopped, history.diverged) == (40, False, None)
+
+
+def test_adamw_and_minibatches_follow_torch():
+    data, model = sample(), chain(0)
+    own = deepcopy(model)
+    fit(model, data, steps=30, batch=7, seed=5, lr=0.01)
+    source = torch.Generator().manual_seed(5)
+    order = torch.cat([torch.randperm(len(data), generator=source) for _ in range(9)])
+    optimizer = torch.optim.AdamW(own.parameters(), lr=0.01)
+    for rows in order[: 30 * 7].view(30, 7):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(own(data.x[rows]), data.y[rows]).backward()
+        optimizer.step()
+    same(model, own)
+
+
+MANY = {
+    "plain": {},
+    "batch": {"batch": 7},
+    "batch of all": {"batch": 48},
+    "batch too large": {"batch": 1000},
+    "schedule": {"batch": 7, "schedule": cosine(0.1)},
+    "clip": {"batch": 7, "clip": 0.05},
+    "sgd": {"batch": 7, "optimizer": torch.optim.SGD, "options": {"momentum": 0.9}},
+    "foreach": {"batch": 7, "options": {"foreach": True}},
+    "rmsprop": {"batch": 7, "optimizer": torch.optim.RMSprop},
+    "adadelta": {"batch": 7, "optimizer": torch.optim.Adadelta},
+    "another loss": {"batch": 7, "loss": nn.functional.l1_loss},
+    "many seeds": {"batch": 7, "seed": (9, 2, 4)},
+    "penalty": {"batch": 7, "penalties": [weight_norm(0.1), (weight_norm(0.1, 1), warm_up(0.5))]},
+}
+
+
+@pytest.mark.parametrize(
+    "data", [sample(), [sample(seed=s) for s in range(3)]], ids=["one", "each"]
+)
+@pytest.mark.parametrize("given", MANY.values(), ids=MANY)
+def test_together_is_alone(given, data):
+    keywords = {"steps": 12, "lr": 0.02, "every": 4, **given}
+    seeds = keywords.pop("seed", (0, 1, 2))
+    alone, histories = [chain(s) for s in range(3)], []
+    for i, m in enumerate(alone):
+        own = data if isinstance(data, Data) else data[i]
+        histories += fit(m, own, seed=seeds[i], engine="turn", **keywords)
+    for engine in ["map", "turn"] if "penalties" in given else ["stack", "map", "turn"]:
+        models = [chain(s) for s in range(3)]
+        together = fit(models, data, seed=seeds, engine=engine, **keywords)
+        for m, history, m_alone, expected in zip(models, together, alone, histories, strict=True):
+            same(m, m_alone)
+            np.testing.assert_allclose(history.loss, expected.loss, rtol=1e-9)
+            assert history.steps == expected.steps == [4, 8, 12]
+            assert history.engine == engine
+            assert not m.training
+
+
+@pytest.mark.parametrize("engine", ["stack", "map", "turn"])
+def test_each_seed_ends_for_itself(engine):
+    """One stops early, one diverges, one goes on; each as it would alone."""
+    data = [sample(seed=s) for s in range(3)]
+    data[0] = Data(data[0].z, data[0].x, data[0].y * 1e-3)
+    data[1] = Data(data[1].z, data[1].x, data[1].y.clone())
+    data[1].y[5] = torch.inf
+    models = [chain(s) for s in range(3)]
+    alone = [deepcopy(m) for m in models]
+    keywords = {"steps": 60, "batch": 4, "lr": 0.01, "every": 6, "stop": 0.05, "clip": 1.0}
+    score = {"scores": lambda m: {"training": float(m.training), "size": m[0].weight.norm().item()}}
+    together = fit(models, data, engine=engine, **keywords, **score)
+    for i in range(3):
+        [history] = fit(alone[i], data[i], seed=i, engine="turn", **keywords, **score)
+        same(models[i], alone[i])
+        assert together[i].steps == history.steps
+        assert together[i].end == history.end
+        assert (together[i].stopped, together[i].diverged) == (history.stopped, history.diverged)
+        assert len(together[i].scores["size"]) == len(history.steps)
+        assert set(together[i].scores["training"]) == {0.0}
+        np.testing.assert_allclose(together[i].scores["size"], history.scores["size"])
+    assert together[0].stopped
+    assert together[0].end < 60
+    assert together[1].diverged is not None
+    assert together[1].diverged <= together[1].end
+    assert not together[1].stopped
+    assert together[2].end == 60
+    assert together[0].scores["size"][-1] == pytest.approx(models[0][0].weight.norm().item())
+
+
+def test_divergence_names_the_step():
+    data, model = sample(), nn.Sequential(nn.Linear(5, 3)).double()
+    losses, own = [], deepcopy(model)
+    optimizer = torch.optim.SGD(own.parameters(), lr=1e30)
+    while not losses or np.isfinite(losses[-1]):
+        loss = nn.functional.mse_loss(own(data.x), data.y)
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    [history] = fit(model, data, steps=50, lr=1e30, optimizer=torch.optim.SGD, every=20)
+    assert history.diverged == len(losses)
+    assert history.end == 20
+    assert history.loss == []
+
+
+def test_weights_that_break_in_the_last_step_are_noticed():
+    data, model = sample(), chain(0)
+    data.y[:] = 1e200
+    [history] = fit(model, data, steps=1, lr=1e200, optimizer=torch.optim.SGD, engine="turn")
+    assert history.diverged == 1
+
+
+def test_auto_takes_the_fastest_that_is_exact():
+    def engine(models, data=None, **given):
+        return fit(models, data or sample(), steps=2, batch=4, **given)[0].engine
+
+    assert engine([chain(s) for s in range(2)]) == "stack"
+    assert engine([chain(s) for s in range(2)], penalties=[weight_norm(1.0)]) == "map"
+    assert engine([chain(s, nn.LayerNorm(8)) for s in range(2)]) == "map"
+    assert engine([chain(s, nn.Dropout(0.5)) for s in range(2)]) == "turn"
+    assert engine([chain(s, nn.BatchNorm1d(8)) for s in range(2)]) == "turn"
+    assert engine([chain(0), chain(1, nn.ReLU())]) == "turn"
+    assert engine([chain(0), chain(1)], [sample(), sample(n=47)]) == "turn"
+    assert engine([chain(s) for s in range(2)], optimizer=torch.optim.Adafactor) == "turn"
+    matrices = [chain(s, bias=False) for s in range(2)]
+    assert engine(matrices) == "stack"
+    assert engine(matrices, optimizer=torch.optim.Muon) == "turn"
+    assert engine([odd(0), odd(1)]) == "map"
+    assert engine([odd(0), odd(1, power=2.0)]) == "turn", "they differ in more than their weights"
+    tied = [chain(s) for s in range(2)]
+    for m in tied:
+        m.append(nn.Linear(3, 3).double()).append(m[-1])
+    assert engine(tied) == "turn"
+    hooked = [chain(s) for s in range(2)]
+    hooked[0][0].register_forward_hook(lambda module, given, out: out + 1)
+    assert engine(hooked) == "turn"
+
+
+@pytest.mark.parametrize("build", [odd, lambda s: chain(s, nn.LayerNorm(8))], ids=["odd", "norm"])
+def test_mapped_models_are_as_alone(build):
+    models = [build(s) for s in range(3)]
+    before, alone = [weights(m) for m in models], [deepcopy(m) for m in models]
+    fit(models, sample(), steps=20, batch=7, engine="map")
+    for i, m in enumerate(alone):
+        fit(m, sample(), steps=20, batch=7, seed=i, engine="turn")
+        same(models[i], m)
+    if build is odd:
+        assert models[0].a.weight is models[0].b.weight
+        names = list(models[0].state_dict())
+        kept = [
+            n for n, a, b in zip(names, before[0], weights(models[0]), strict=True) if a.equal(b)
+        ]
+        assert kept == ["unused.weight", "unused.bias", "out.bias"]
+
+
+def test_frozen_layers_stay_in_a_stack():
+    models = [chain(s) for s in range(2)]
+    for m in models:
+        m[0].requires_grad_(False)
+    first, last = models[1][0].weight.clone(), models[1][2].weight.clone()
+    assert fit(models, sample(), steps=5)[0].engine == "stack"
+    assert models[1][0].weight.equal(first)
+    assert not models[1][2].weight.equal(last)
+
+
+@pytest.mark.parametrize("extra", [nn.Dropout(0.5), nn.BatchNorm1d(8)])
+def test_randomness_and_buffers_depend_on_the_seed_only(extra):
+    models = [chain(s, deepcopy(extra)) for s in range(2)]
+    alone = [deepcopy(m) for m in models]
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    fit(models, sample(), steps=10, batch=8)
+    assert torch.get_rng_state().equal(state)
+    torch.rand(3)
+    fit(alone[1], sample(), steps=10, batch=8, seed=1)
+    same(models[1], alone[1])
+
+
+def test_repeating_gives_the_same_bits():
+    def run(seed):
+        models = [chain(s) for s in range(3)]
+        fit(models, sample(), steps=20, batch=7, seed=seed)
+        return [w for m in models for w in weights(m)]
+
+    assert all(a.equal(b) for a, b in zip(run(0), run(0), strict=True))
+    assert not all(a.equal(b) for a, b in zip(run(0), run(1), strict=True))
+
+
+def test_lbfgs_solves_least_squares():
+    data, model = sample(), nn.Sequential(nn.Linear(5, 3)).double()
+    exact = {"tolerance_grad": 1e-12, "tolerance_change": 1e-15}
+    newton = {"optimizer": torch.optim.LBFGS, "options": exact}
+    [history] = fit(model, data, steps=30, lr=1.0, every=1, **newton)
+    x = np.hstack([data.x.numpy(), np.ones((len(data), 1))])
+    best = np.linalg.lstsq(x, data.y.numpy(), rcond=None)[0]
+    np.testing.assert_allclose(model[0].weight.detach().numpy().T, best[:-1], atol=1e-5)
+    assert len(history.loss) == 30
+    with pytest.raises(Refused, match="LBFGS does not treat every number by itself"):
+        fit(model, data, steps=1, engine="stack", **newton)
+
+
+@pytest.mark.parametrize("engine", ["stack", "map", "turn"])
+def test_classes(engine):
+    x = torch.eye(4).repeat(3, 1)
+    data = Data(np.zeros((12, 1)), x, torch.tensor([0, 1, 1, 2]).repeat(3))
+    models = [nn.Sequential(nn.Linear(4, 3)) for _ in range(2)]
+    fit(models, data, steps=100, lr=0.1, loss=nn.functional.cross_entropy, engine=engine)
+    for m in models:
+        assert predict(m, x[:4]).argmax(dim=1).tolist() == [0, 1, 1, 2]
+
+
+def test_float32_agrees_with_the_plain_loop_and_keeps_its_type():
+    data = sample()
+    data = Data(data.z, data.x.float(), data.y.float())
+    models = [chain(s).float() for s in range(2)]
+    alone = [deepcopy(m) for m in models]
+    fit(models, data, steps=50, batch=8)
+    for i, m in enumerate(alone):
+        fit(m, data, steps=50, batch=8, seed=i, engine="turn")
+        torch.testing.assert_close(weights(models[i]), weights(m), rtol=1e-4, atol=1e-5)
+    assert models[0][0].weight.dtype is torch.float32
+
+
+def test_sequences_are_not_mistaken_for_stacks():
+    x = torch.randn(12, 4, 5, dtype=F64)
+    data = Data(np.zeros((12, 1)), x, torch.zeros(12, 4, 3, dtype=F64))
+    models = [chain(s) for s in range(2)]
+    assert fit(models, data, steps=2)[0].engine == "map"
+
+
+def test_convolutions_come_back_in_their_own_order():
+    data = Data(np.zeros((8, 2)), torch.rand(8, 6), torch.rand(8, 14, 14))
+    model = cnn(data, channels=4, depth=1)
+    [history] = fit(model, data, steps=30, batch=4, lr=0.01)
+    assert history.engine == "turn"
+    assert history.loss[-1] < history.loss[0]
+    assert all(p.is_contiguous() for p in model.parameters())
+    deep = nn.Sequential(nn.Unflatten(1, (1, 1, 2, 3)), nn.Conv3d(1, 1, 1), nn.Flatten())
+    fit(deep, Data(data.z, data.x, data.x), steps=2)
+
+
+def test_progress_counts_all_models():
+    told = []
+    token = PROGRESS.set(lambda step, steps: told.append((step, steps)))
+    try:
+        fit([chain(0), chain(1)], sample(), steps=4, every=2, engine="turn")
+        fit([chain(0), chain(1)], sample(), steps=4, every=2)
+    finally:
+        PROGRESS.reset(token)
+    assert told == [(2, 8), (4, 8), (6, 8), (8, 8), (2, 4), (4, 4)]
+
+
+def test_schedules():
+    assert [cosine()(t) for t in (0.0, 0.5, 1.0)] == pytest.approx([1.0, 0.5, 0.0])
+    assert cosine(0.2)(1.0) == pytest.approx(0.2)
+    assert [warm_up(0.5)(t) for t in (0.0, 0.25, 0.9)] == [0.0, 0.5, 1.0]
+    assert warm_up(0.0)(0.0) == 1.0
+
+
+def test_predict_is_the_model_in_pieces():
+    model = chain(0, nn.Dropout(0.5))
+    whole = predict(model, sample().x)
+    torch.testing.assert_close(predict(model, sample().x, chunk=7), whole)
+    assert not whole.requires_grad
+
+
+REFUSED = {
+    "no model": ({"models": []}, "no model"),
+    "twice": ({"models": [MODEL := chain(0), MODEL]}, "same model twice"),
+    "datas": ({"data": [sample()] * 2}, "1 models and 2 data sets"),
+    "seeds": ({"seed": [1, 2]}, "1 models and 2 seeds"),
+    "steps": ({"steps": 0}, "0 steps"),
+    "batch": ({"batch": 0}, "1 or more"),
+    "every": ({"every": 0}, "1 or more"),
+    "empty": ({"data": sample(n=0)}, "without a single example"),
+    "shape": ({"data": sample(outputs=2)}, r"shape \(3,\).*shape \(2,\)"),
+    "loss": ({"loss": lambda p, y: (p - y).square()}, r"shape \(48, 3\), but one number"),
+    "frozen": ({"models": chain(0).requires_grad_(False)}, "without a parameter to train"),
+    "device": ({"models": chain(0).to("meta")}, "cpu and meta"),
+    "engine": ({"engine": "stak"}, "Did you mean 'stack'"),
+    "stack": ({"models": odd(0), "engine": "stack"}, "Odd is not one"),
+    "map": ({"models": chain(0, nn.Dropout()), "engine": "map"}, "Sequential is not one"),
+}
+
+
+@pytest.mark.parametrize(("given", "says"), REFUSED.values(), ids=REFUSED)
+def test_refusals_say_what_to_do(given, says):
+    with pytest.raises(Refused, match=says):
+        fit(**{"models": chain(0), "data": sample(), "steps": 2, **given})
