@@ -1,0 +1,1 @@
+"""Runs of experiments: records, the store, sweeps and executors."""

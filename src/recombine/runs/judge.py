@@ -1,0 +1,85 @@
+"""Judging: claims checked against the finished records of their own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recombine.core.claim import CLAIMS, OPEN, Claim, Evidence, Verdict
+from recombine.core.experiment import EXPERIMENTS
+from recombine.runs.record import DONE, Record, identify, jsonable
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim beside its verdict at one size."""
+
+    claim: Claim
+    size: str
+    verdict: Verdict
+
+    def row(self) -> dict[str, Any]:
+        """Give the claim as one object for programs and tables."""
+        return {
+            "paper": self.claim.family,
+            "name": self.claim.name,
+            "sentence": self.claim.sentence,
+            "experiment": self.claim.experiment,
+            "reference": self.claim.paper,
+            "source": self.claim.source,
+            "oracle": self.claim.oracle,
+            "role": self.claim.role,
+            "verdict": self.verdict.outcome,
+            "value": self.verdict.value,
+            "interval": self.verdict.interval,
+            "seeds": self.verdict.seeds,
+            "size": self.size,
+            "why": self.verdict.why,
+        }
+
+
+def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
+    """Check a claim against the finished records of its own runs at one size."""
+    return _judge(claim, _index(records).get((claim.experiment, size), {}), size)
+
+
+def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> list[Judged]:
+    """Judge claims at every size that has records of their experiment."""
+    index = _index(records)
+    judged = []
+    for name in CLAIMS if names is None else names:
+        claim = CLAIMS[name]
+        for experiment, size in sorted(index):
+            if experiment == claim.experiment:
+                verdict = _judge(claim, index[experiment, size], size)
+                judged.append(Judged(claim, size, verdict))
+    return judged
+
+
+def _index(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, Record]]:
+    """Group records by experiment and size, then by id."""
+    index: dict[tuple[str, str], dict[str, Record]] = {}
+    for r in records:
+        index.setdefault((r.experiment, r.size), {})[r.id] = r
+    return index
+
+
+def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
+    experiment = EXPERIMENTS[claim.experiment]
+    seeds = sorted({r.seed for r in by_id.values()})
+    runs: dict[str, dict[int, Record]] = {}  # by name, then by seed
+    for name, run in claim.runs(size).items():
+        cfg = experiment.configure(size, **run)
+        defaults = jsonable(cfg)  # a record from before a field was added has its default
+        own = {s: by_id.get(identify(experiment, cfg, s, size)) for s in seeds}
+        present = [replace(r, config=defaults | r.config) for r in own.values() if r]
+        runs[name] = {r.seed: r for r in present if r.status == DONE}
+        if len(runs[name]) < claim.seeds:
+            why = f"{name}: {len(runs[name])} of {claim.seeds} seeds finished"
+            if bad := [r for r in present if r.status != DONE]:
+                why += f"; seed {bad[0].seed} {bad[0].status}: {bad[0].error.splitlines()[-1]}"
+            return Verdict(OPEN, seeds=len(runs[name]), why=why)
+    shared = sorted(set.intersection(*map(set, runs.values())))
+    used = shared if experiment.stochastic else shared[:1]
+    return claim.check(Evidence({name: [run[s] for s in used] for name, run in runs.items()}))
