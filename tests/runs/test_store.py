@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from recombine.core.error import Refused
-from recombine.core.experiment import Result
+from recombine.core.experiment import Experiment, History, Result
 from recombine.runs.record import DIVERGED, FAILED, Record, identify
 from recombine.runs.run import execute, finish
-from recombine.core.experiment import Experiment
 from recombine.runs.store import Damaged, Store, _digest, dump, load
-from recombine.core.experiment import History
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from threading import Event, Thread
 from typing import Any
 
 from recombine.core.error import Refused
+from recombine.core.experiment import Experiment
 from recombine.runs.record import FAILED, Record, identify, jsonable
 from recombine.runs.run import execute
-from recombine.core.experiment import Experiment
 from recombine.runs.store import Damaged, Store
 
 Watch = Callable[[float, int, str], None]  # runs done (with fractions), runs in all, what happened
