@@ -1,0 +1,5 @@
+"""The device of the current run: set by `execute`, read where models and data are built."""
+
+from contextvars import ContextVar
+
+DEVICE: ContextVar[str] = ContextVar("device", default="cpu")
