@@ -23,11 +23,6 @@ LAYERS = (
     *("runs", "report/plot", *(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk"}
-BORROWED = {  # still to be moved to a shelf
-    ("papers/brady2024", "papers/wiedemer2023"),
-    ("papers/qian2025", "papers/liang2025"),
-    ("papers/qian2025", "papers/wiedemer2023"),
-}
 READERS = ("tasks/banks/",)  # these read the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
@@ -86,8 +81,6 @@ def test_imports_point_downwards(name):
             other = layer(module.removeprefix("recombine.").replace(".", "/"))
             assert other in LAYERS, f"{name} imports {module}, which has no layer"
             papers = own.startswith("papers/") and other.startswith("papers/")
-            if (own, other) in BORROWED:
-                continue
             below = LAYERS.index(other) < LAYERS.index(own) and not papers
             assert below or other == own, f"{name} imports {module}, which is not below it"
 

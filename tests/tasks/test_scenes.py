@@ -19,7 +19,6 @@ from recombine.papers.wiedemer2023.slots import (
     by_drawing,
     by_object,
     look,
-    pictures,
     recombine,
     summed,
 )
@@ -28,6 +27,7 @@ from recombine.tasks.drawing.sprite import reference, shrink
 from recombine.tasks.scenes import (
     Apart,
     Ring,
+    scene_data,
     scene_labels,
     scene_latents,
     scene_support,
@@ -220,7 +220,7 @@ def test_slots_are_ordered_by_what_they_draw(rng):
     slots = coded(z, 2, 2)
     order = torch.stack([torch.randperm(2) for _ in range(600)])
     mixed = slots.gather(1, order[:, :, None].expand_as(slots))
-    found = by_drawing(cfg, Told(mixed), pictures(task, z))
+    found = by_drawing(cfg, Told(mixed), scene_data(task, z))
     torch.testing.assert_close(found, slots)
 
 
@@ -238,7 +238,7 @@ def test_recombined_scenes_are_new_and_drawn_from_the_slots_that_were_joined(rng
         assert {tuple(row) for row in wanted.z[:, 2 * k : 2 * k + 2]} <= known
     torch.testing.assert_close(wanted.x, task.data(wanted.z).x)
     assert wanted.x is wanted.y
-    assert pictures(task, z).x is not None
+    assert scene_data(task, z).x is not None
 
 
 SMOKE = EXPERIMENTS["wiedemer2023.slots"]

@@ -4,6 +4,7 @@ from recombine.diagnostics import additivity as additivity
 from recombine.diagnostics import conjunctions as conjunctions
 from recombine.diagnostics import crossfade as crossfade
 from recombine.diagnostics import factorization as factorization
+from recombine.diagnostics import gallery as gallery
 from recombine.diagnostics import identifiability as identifiability
 from recombine.diagnostics import independence as independence
 from recombine.diagnostics import interaction as interaction

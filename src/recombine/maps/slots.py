@@ -47,6 +47,18 @@ class Layered(Slotted):
         return self.parts(z).sum(dim=1)
 
 
+def encode(model: Slotted, x: Tensor, *, chunk: int = 512) -> Tensor:
+    """Encode images into slots, `chunk` at a time and without gradients."""
+    with torch.no_grad():
+        return torch.cat([model.encode(part) for part in x.split(chunk)])
+
+
+def decode(model: Slotted, z: Tensor, *, chunk: int = 512) -> Tensor:
+    """Decode slots into images, `chunk` at a time and without gradients."""
+    with torch.no_grad():
+        return torch.cat([model.decode(part) for part in z.split(chunk)])
+
+
 @dataclass(frozen=True)
 class Work:
     """All that one pass of an autoencoder made: its drawing, and how it came to it."""

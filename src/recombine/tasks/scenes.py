@@ -16,7 +16,7 @@ from torch.func import vmap
 from recombine.core.error import Refused
 from recombine.core.space import Mask, Points, Space
 from recombine.core.support import TRIES, Empty, Support, band
-from recombine.core.task import Task, task
+from recombine.core.task import Data, Task, task
 from recombine.tasks.drawing.sprite import labels
 from recombine.tasks.sprites import FACTORS, sprites
 
@@ -45,6 +45,12 @@ def scenes(
     """
     drawn = _drawn(size, objects, factors, smallest, largest, shapes, finer)
     return Task(drawn.space, drawn.targets, drawn.targets)
+
+
+def scene_data(task: Task, z: Points) -> Data:
+    """Render scenes once and use the images both as inputs and as targets."""
+    images = Task(task.space, task.inputs, lambda z: z).data(z).x
+    return Data(z, images, images)
 
 
 def scene_labels(

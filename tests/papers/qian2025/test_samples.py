@@ -8,7 +8,6 @@ from torch import nn
 
 from recombine.core.claim import FAILS, HOLDS, OPEN
 from recombine.core.error import Refused
-from recombine.papers.liang2025.hidden_square import Square, worlds
 from recombine.papers.qian2025 import elsewhere, samples
 from recombine.runs.record import Record
 from recombine.tasks.modular import sines
@@ -109,7 +108,7 @@ def test_needs_that_were_not_reached_are_bounds(at, outcome, rng):
 
 def test_cells_to_choose_by_are_neither_shown_nor_in_the_square():
     cfg = elsewhere.Penalized(left=0.25)
-    _, (whole,) = worlds(Square(), [3])
+    _, (whole,) = elsewhere.scenes(cfg, [3])
     split, left = elsewhere.halves(cfg, whole, 3)
     cells = [{tuple(z) for z in data.z} for data in (split.train, left, whole.held_out)]
     assert len(left) == round(0.25 * len(whole.train))

@@ -21,12 +21,11 @@ from recombine.core.support import Support, box
 from recombine.core.task import Data, Task
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps, slot_shares
 from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.slots import Slotted, attention_interaction, latent_capacity
+from recombine.maps.slots import Slotted, attention_interaction, decode, encode, latent_capacity
 from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
-from recombine.papers.wiedemer2023.slots import decode, encode, pictures
 from recombine.runs.record import Record
 from recombine.tasks.banks.album import album
-from recombine.tasks.scenes import scene_labels, scenes
+from recombine.tasks.scenes import scene_data, scene_labels, scenes
 from recombine.training.fit import Schedule, cosine, fit, warm_up
 from recombine.training.penalty import Penalty
 
@@ -130,11 +129,11 @@ def world(cfg: Ablation, rng: Generator) -> World:
     if cfg.album:
         return from_album(cfg)
     task, held_out = scenes(**look(cfg)), rare(cfg)
-    train = pictures(task, (~held_out).draw(task.space, cfg.shown, rng=rng))
+    train = scene_data(task, (~held_out).draw(task.space, cfg.shown, rng=rng))
     tested = {}
     for name, support in (("id", ~held_out), ("ood", held_out)):
         z = support.draw(task.space, cfg.asked, rng=rng)
-        tested[name] = (pictures(task, z), scene_labels(z, **look(cfg)))
+        tested[name] = (scene_data(task, z), scene_labels(z, **look(cfg)))
     return World(task, held_out, train, tested)
 
 
@@ -214,7 +213,7 @@ def recombined(
     i, j, new = i[rare_][: cfg.asked], j[rare_][: cfg.asked], new[rare_][: cfg.asked]
     mixed, rows = z[j].clone(), torch.arange(len(j))
     mixed[rows, mine[j, 0]] = z[i][rows, mine[i, 0]]
-    truth, given = pictures(place.task, new).y, decode(model, mixed)
+    truth, given = scene_data(place.task, new).y, decode(model, mixed)
     kept = {"scene_new": truth[:KEPT], "drawn_new": given[:KEPT]}
     return variance_weighted_r2(given, truth), {k: v.numpy() for k, v in kept.items()}
 

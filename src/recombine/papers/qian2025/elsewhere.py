@@ -1,8 +1,7 @@
 """Qian et al. 2025, elsewhere: does the penalty that makes modules help to draw what is new?"""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +15,9 @@ from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.modularity import between_hidden, eigengap, spectrum
 from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import mlp
-from recombine.papers.liang2025 import hidden_square as bumps
-from recombine.papers.liang2025.hidden_square import Square
-from recombine.papers.wiedemer2023 import sprites
-from recombine.papers.wiedemer2023.sprites import Sprites
 from recombine.runs.record import Record
+from recombine.tasks.bumps import bumps, hole
+from recombine.tasks.sprites import sprite_support, sprites
 from recombine.training.fit import cosine, fit
 from recombine.training.penalty import Chained, chain_norm, weight_activity
 
@@ -81,16 +78,14 @@ def term(cfg: Penalized) -> Chained:
     return kind(cfg.strength)
 
 
-def scenes(
-    cfg: Penalized, seeds: Sequence[int]
-) -> tuple[Task, list[Split], Callable[[Data, int], nn.Module]]:
-    """Make the world that a config names, what each seed is shown of it, and a way to decoders."""
+def scenes(cfg: Penalized, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
+    """Build the task that a config names, and split it for each seed."""
+    rngs = [np.random.default_rng(seed) for seed in seeds]
     if cfg.world == "bumps":
-        square = Square(side=cfg.side, width=cfg.width, depth=cfg.depth)
-        return *bumps.worlds(square, seeds), partial(bumps.build, square)
-    pairs = Sprites(side=cfg.side, samples=cfg.samples, asked=cfg.asked)
-    decoder = partial(mlp, width=cfg.width, depth=cfg.depth)
-    return *sprites.worlds(pairs, seeds), lambda data, seed: decoder(data, seed=seed)
+        task, shown = bumps(cfg.side), ~hole("center", cfg.side)
+        return task, [task.split(shown, rng=rng) for rng in rngs]
+    task, planes = sprites(cfg.side), sprite_support("orthogonal")
+    return task, [task.split(planes, n=cfg.samples, asked=cfg.asked, rng=rng) for rng in rngs]
 
 
 def numbers(model: nn.Module, split: Split, left: Data) -> dict[str, float]:
@@ -113,9 +108,12 @@ def numbers(model: nn.Module, split: Split, left: Data) -> dict[str, float]:
 )
 def elsewhere(cfg: Penalized, seeds: Sequence[int]) -> list[Result]:
     """An MLP with a penalty on weights and activity draws what it was never shown."""
-    task, whole, build = scenes(cfg, seeds)
+    task, whole = scenes(cfg, seeds)
     parted = [halves(cfg, split, seed) for split, seed in zip(whole, seeds, strict=True)]
-    models = [build(s.train, seed) for (s, _), seed in zip(parted, seeds, strict=True)]
+    models = [
+        mlp(s.train, width=cfg.width, depth=cfg.depth, seed=seed)
+        for (s, _), seed in zip(parted, seeds, strict=True)
+    ]
     histories = fit(
         models,
         [s.train for s, _ in parted],
@@ -132,8 +130,9 @@ def elsewhere(cfg: Penalized, seeds: Sequence[int]) -> list[Result]:
         seen = observe(model, task, split)
         found, arrays = measure(seen, ("risk", "position", "error_map"))
         if cfg.world == "sprites":
-            found |= measure(seen, ("explained",))[0]
-            arrays |= sprites.gallery(task, model)
+            more, pictures = measure(seen, ("explained", "gallery"))
+            found |= more
+            arrays |= pictures
         results.append(Result(found | numbers(model, split, left), arrays, history))
     return results
 

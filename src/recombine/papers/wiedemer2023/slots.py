@@ -18,10 +18,10 @@ from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.diagnostics.slots import Readout, ari, contrast, readout, segments
 from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.slots import Layered, Slotted, assign, compositional_consistency
+from recombine.maps.slots import Layered, assign, compositional_consistency, decode, encode
 from recombine.models.slots import slot_attention, slot_autoencoder
 from recombine.runs.record import Record
-from recombine.tasks.scenes import scene_labels, scene_latents, scene_support, scenes
+from recombine.tasks.scenes import scene_data, scene_labels, scene_latents, scene_support, scenes
 from recombine.training.fit import after, cosine, fit
 from recombine.training.penalty import Batch
 
@@ -81,12 +81,6 @@ def look(cfg: Scenes) -> dict[str, Any]:
     return {"objects": cfg.objects, "factors": cfg.factors, **sizes}
 
 
-def pictures(task: Task, z: Points) -> Data:
-    """Draw scenes once, for inputs and targets."""
-    drawn = Task(task.space, task.inputs, lambda z: z).data(z)
-    return Data(z, drawn.x, drawn.x)
-
-
 def summed(prediction: Tensor, target: Tensor) -> Tensor:
     """Squared error, added over pixels, as the authors train."""
     return (prediction - target).square().flatten(1).sum(dim=1).mean()
@@ -105,18 +99,6 @@ def build(cfg: Scenes, data: Data, seed: int) -> Layered:
     if not isinstance(model, Layered):
         raise Refused(f"{type(model).__name__} has no slots.")
     return model
-
-
-def encode(model: Slotted, x: Tensor) -> Tensor:
-    """Read the slots of many images."""
-    with torch.no_grad():
-        return torch.cat([model.encode(part) for part in x.split(CHUNK)])
-
-
-def decode(model: Slotted, z: Tensor) -> Tensor:
-    """Draw the images of many sets of slots."""
-    with torch.no_grad():
-        return torch.cat([model.decode(part) for part in z.split(CHUNK)])
 
 
 def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
@@ -168,7 +150,7 @@ def recombine(
     mixed = np.concatenate([z[r, b] for r, b in zip(rows.T, blocks, strict=True)], axis=1)
     new = held_out.contains(task.space, mixed)
     slots = own[torch.from_numpy(rows), torch.arange(rows.shape[1])]
-    return slots[torch.from_numpy(new)], pictures(task, mixed[new])
+    return slots[torch.from_numpy(new)], scene_data(task, mixed[new])
 
 
 def latents(cfg: Scenes, data: Data) -> Tensor:
@@ -224,7 +206,7 @@ def one(cfg: Scenes, seed: int) -> Result:
     rng, task = np.random.default_rng(seed), scenes(**look(cfg))
     shown, held_out = scene_support(cfg.delta, factors=cfg.factors, distance=cfg.distance)
     train, seen, held = (
-        pictures(task, support.draw(task.space, n, rng=rng))
+        scene_data(task, support.draw(task.space, n, rng=rng))
         for support, n in ((shown, cfg.shown), (shown, cfg.asked), (held_out, cfg.asked))
     )
     model = build(cfg, train, seed)

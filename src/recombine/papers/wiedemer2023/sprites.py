@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import Observed, examples, measure, observe, predict
+from recombine.core.diagnostic import Observed, examples, measure, observe
 from recombine.core.experiment import Result, experiment
 from recombine.core.space import Mask, Points
 from recombine.core.task import Data, Split, Task
@@ -27,7 +27,6 @@ from recombine.training.fit import cosine, fit
 Run = Mapping[str, Any]
 
 ENOUGH = 0.5  # R² on all pairs above which a run counts as a success
-SCENES = 8  # pairs that every run is asked to draw for the picture
 
 
 @dataclass(frozen=True)
@@ -183,12 +182,6 @@ def build(cfg: Sprites, data: Data, seed: int) -> nn.Module:
     return compositional(data, combine=cfg.combine, shared=cfg.shared, **size)
 
 
-def gallery(task: Task, model: nn.Module) -> dict[str, Any]:
-    """Draw some pairs that are the same in every run."""
-    data = task.data(task.space.draw(SCENES, rng=np.random.default_rng(0)))
-    return {"scenes_truth": data.y.numpy(), "scenes_drawn": predict(model, data.x).numpy()}
-
-
 def worlds(cfg: Sprites, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Make the task and what each seed is shown of it."""
     task, support = world(cfg), sprite_support(cfg.support, cfg.factors)
@@ -227,13 +220,13 @@ def sprites(cfg: Sprites, seeds: Sequence[int]) -> list[Result]:
     results = []
     for model, split, history in zip(models, splits, histories, strict=True):
         seen = observe(model, task, split)
-        found, arrays = measure(seen, ("explained", "block_map"))
+        found, arrays = measure(seen, ("explained", "block_map", "gallery"))
         for group in ("id", "all"):
             found[f"mse_{group}"] = (1 - found[f"r2_{group}"]) * found[f"variance_{group}"]
         found["success"] = float(found["r2_all"] > ENOUGH)
         where, drawn = by_pixel(cfg, seen, about.named)
         found |= about.scores | where
-        arrays |= drawn | gallery(task, model) | examples(seen) | {"lost_pixels": about.lost}
+        arrays |= drawn | examples(seen) | {"lost_pixels": about.lost}
         results.append(Result(found, arrays, history))
     return results
 

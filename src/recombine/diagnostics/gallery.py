@@ -1,0 +1,16 @@
+"""A gallery: a model's outputs at a few points that are the same in every run."""
+
+import numpy as np
+
+from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
+
+COUNT = 8  # points
+
+
+@diagnostic
+def gallery(seen: Observed) -> Measured:
+    """Outputs at eight points that every run shares, next to the targets."""
+    task, device = seen.task, str(seen.split.query.x.device)
+    data = task.data(task.space.draw(COUNT, rng=np.random.default_rng(0)), device=device)
+    outputs = predict(seen.model, data.x)
+    return {"scenes_truth": data.y.cpu().numpy(), "scenes_drawn": outputs.cpu().numpy()}
