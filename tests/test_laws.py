@@ -14,6 +14,7 @@ from recombine.core.diagnostic import DIAGNOSTICS, observe
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
 from recombine.core.registry import FIGURES, MODELS, first_line
+from recombine.core.score import declared, schema
 from recombine.core.support import box
 from recombine.core.task import TASKS, Data
 from recombine.models.decoders import mlp
@@ -21,6 +22,10 @@ from recombine.report.plot import svg
 from recombine.runs.judge import judge
 from recombine.runs.record import DONE, identify
 from recombine.runs.run import execute
+
+# How many axes an output may have, by how it is drawn.
+DIMENSIONS = {"number": (0,), "curve": (1,), "matrix": (2,), "images": (2, 3, 4)}
+DIMENSIONS |= dict.fromkeys(("map", "none"), range(1, 9))  # one axis per factor
 
 
 def every(registry):
@@ -61,7 +66,8 @@ def served(name):
 @pytest.mark.parametrize("registry", [TASKS, MODELS, DIAGNOSTICS])
 def test_registries_are_filled_and_entries_have_a_sentence(registry):
     assert registry
-    assert all(first_line(entry).endswith(".") for entry in registry.values())
+    for entry in registry.values():
+        assert first_line(getattr(entry, "run", entry)).endswith(".")
 
 
 @every(TASKS)
@@ -107,6 +113,40 @@ def test_a_diagnostic_is_finite_and_repeatable_on_some_task(name):
         if found:
             return
     raise AssertionError(f"{name} measures nothing on any registered task")
+
+
+@every(DIAGNOSTICS)
+def test_a_diagnostic_returns_what_it_declares_in_the_declared_shapes(name):
+    entry, outputs = DIAGNOSTICS[name], {}
+    missing = set(entry.scores)
+    for task in sorted(TASKS):
+        world, split = smoke_split(task)
+        outputs |= entry(observe(mlp(split.train, width=8, depth=2), world, split))
+        missing -= {declared(key, entry.scores) for key in outputs}
+        if not missing:
+            break
+    assert not missing
+    for key, value in outputs.items():
+        score = declared(key, entry.scores)
+        assert schema(key) == score  # no other diagnostic declares the name otherwise
+        assert score.about
+        assert not score.about.endswith(".")
+        assert np.ndim(value) in DIMENSIONS[score.draw], key
+        assert set(score.companions(key)) <= set(outputs)
+
+
+@every(EXPERIMENTS)
+def test_what_an_experiment_returns_can_be_drawn_as_declared(name):
+    entry = EXPERIMENTS[name]
+    assert all(score.about for score in entry.scores)
+    for record, arrays in smoke(name, entry.configure("smoke")):
+        for key in record.scores:
+            score = schema(key, name)
+            assert score is None or score.draw == "number", key
+        for key, value in arrays.items():
+            score = schema(key, name)
+            if score is not None and score.draw != "number":
+                assert np.ndim(value) in DIMENSIONS[score.draw], key
 
 
 @every(EXPERIMENTS)

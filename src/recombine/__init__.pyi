@@ -9,7 +9,6 @@ from recombine.core.claim import exact as exact
 from recombine.core.claim import scores as scores
 from recombine.core.diagnostic import Observed as Observed
 from recombine.core.diagnostic import diagnostic as diagnostic
-from recombine.core.diagnostic import examples as examples
 from recombine.core.diagnostic import measure as measure
 from recombine.core.diagnostic import observe as observe
 from recombine.core.diagnostic import predict as predict
@@ -21,6 +20,8 @@ from recombine.core.experiment import experiment as experiment
 from recombine.core.registry import figure as figure
 from recombine.core.registry import find as find
 from recombine.core.registry import model as model
+from recombine.core.score import Score as Score
+from recombine.core.score import schema as schema
 from recombine.core.seed import seeded as seeded
 from recombine.core.space import Factor as Factor
 from recombine.core.space import Space as Space
@@ -41,6 +42,7 @@ from recombine.core.task import Data as Data
 from recombine.core.task import Split as Split
 from recombine.core.task import Task as Task
 from recombine.core.task import task as task
+from recombine.diagnostics.examples import examples as examples
 from recombine.diagnostics.interaction import interaction_order as interaction_order
 from recombine.diagnostics.theorem import certify as certify
 from recombine.maps.compose import compose as compose

@@ -25,12 +25,9 @@ from recombine.diagnostics.transport import (
     activation_rank,
     activations,
     centered_gram,
-    folds,
     last_hidden,
     metric,
     metrics,
-    probe,
-    probes,
     ranks,
     stages,
     transport,
@@ -41,8 +38,8 @@ from recombine.papers.liang2025.hidden_square import Square, worlds
 from recombine.tasks.bumps import bumps, hole, striped_bumps
 from recombine.tasks.drawing.bump import bump
 
-NAMES = ("transport", "probes", "ranks", "factorization")
-ALL = (transport, probes, ranks, factorization, kernel_fits, superposition)
+NAMES = ("transport", "ranks", "factorization")
+ALL = (transport, ranks, factorization, kernel_fits, superposition)
 
 
 def observed(outputs, size=28) -> Observed:
@@ -115,26 +112,6 @@ def test_a_single_row_is_no_grid(shape):
         metric(np.ones(shape))
 
 
-def test_probes_find_what_is_linear_and_nothing_in_noise(rng):
-    z = grid(a=14, b=14).points()
-    inside = ~box(a=(4, 10), b=(4, 10)).mask(grid(a=14, b=14)).ravel()
-    for fold in (folds(z, 5, rng=rng), np.where(inside, -1, 0)):
-        linear = z @ rng.normal(size=(2, 20)) + 3
-        np.testing.assert_allclose(probe(linear, z, fold), 1, atol=1e-6)
-        assert (probe(rng.normal(size=(196, 1000)), z, fold) < 0.2).all()  # in-sample it would be 1
-        assert probe(z[:, :1], z, fold)[1] < 0.1
-    assert np.isnan(probe(z, z * [1, 0], fold)[1])
-
-
-def test_examples_of_a_combination_share_a_fold(rng):
-    z = np.repeat(grid(a=3, b=4).points(), 3, axis=0)
-    fold = folds(z, 5, rng=rng)
-    assert (fold.reshape(12, 3) == fold[::3, None]).all()
-    assert sorted(np.bincount(fold)) == [6, 6, 6, 9, 9] or np.ptp(np.bincount(fold)) <= 3
-    with pytest.raises(Refused, match="13 folds"):
-        folds(z, 13, rng=rng)
-
-
 def test_rank_counts_directions(rng):
     basis = np.linalg.qr(rng.normal(size=(50, 3)))[0]
     for rows in (200, 20):  # more and fewer examples than units
@@ -166,9 +143,6 @@ def test_the_input_is_measured_like_any_layer():
         assert found["factorization_least"] < 0.99
         shape = found["transport_volume"].shape
         assert shape == found["transport_factorization"].shape == (7,)
-    kept = probes(observe(mlp(split.train, width=32, depth=2), task, split))
-    np.testing.assert_allclose(kept["probes_ood"][0], 1, atol=1e-6)  # a ramp is linear
-    assert kept["probes_random"].shape == (6, 2)
 
 
 # one pass
@@ -205,12 +179,12 @@ def test_what_works_in_place_does_not_change_what_was_read():
     torch.testing.assert_close(found["1"], found["0"].relu())
 
 
-def test_four_diagnostics_take_two_passes_and_say_what_one_by_one_would():
+def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
     seen = seen_cnn()
-    x, z, inside, shape = seen.split.query.x, seen.split.query.z, seen.split.inside, (10, 10)
+    x, inside, shape = seen.split.query.x, seen.split.inside, (10, 10)
     passed = []
     seen.model.register_forward_hook(lambda model, given, gave: passed.append(len(gave)))
-    found, arrays = measure(seen, ("transport", "probes", "ranks", "factorization"))
+    found, arrays = measure(seen, ("transport", "ranks", "factorization"))
     assert sum(passed) <= 2 * len(x) + 10  # beside some trials of two inputs each
     names = stages(seen.model, x)
     rows = {name: activations(seen.model, x, name) for name in names}
@@ -239,11 +213,8 @@ def test_four_diagnostics_take_two_passes_and_say_what_one_by_one_would():
             assert [arrays[f"ranks_{way}"][i] for way in ("participation", "above", "energy")] == (
                 pytest.approx(list(activation_rank(a)), rel=1e-6)
             )
-            fold = np.where(inside, -1, 0)
-            np.testing.assert_allclose(arrays["probes_ood"][i], probe(a, z, fold), atol=1e-6)
     assert found["kernel_sum_output"] == arrays["kernel_sum"][-1]
     assert found["kernel_product_input"] == arrays["kernel_product"][0]
-    assert found["probe_random_input"] == arrays["probes_random"][0].mean()
     last = names.index(last_hidden(seen.model, names))
     assert found["factorization_last"] == arrays["transport_factorization"][last]
     assert found["volume_ratio_last"] == arrays["transport_volume"][last]

@@ -451,6 +451,8 @@ def _entry(kind: str, name: str, entry: Any) -> dict[str, Any]:
     if kind == "experiment":
         names = [f.name for f in fields(entry.config)]
         return {"name": name, "sentence": entry.sentence, "paper": entry.family, "fields": names}
+    if kind == "diagnostic":
+        return {"name": name, "sentence": entry.sentence, "scores": [s.name for s in entry.scores]}
     return {"name": name, "sentence": first_line(entry)}
 
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from recombine.core.error import Refused
-from recombine.core.registry import F, enter, find, registry
+from recombine.core.registry import F, enter, find, first_line, registry
+from recombine.core.score import Score, declared
 from recombine.core.task import Split, Task
 
 Measured = dict[str, Any]  # name -> float, or array
@@ -67,25 +68,48 @@ def measure(seen: Observed, names: Iterable[str]) -> tuple[dict[str, float], dic
     return scores, arrays
 
 
-def examples(seen: Observed, each: int = 4) -> dict[str, Any]:
-    """Keep some outputs beside the truth: from the middle of seen and held-out points outwards."""
-    query, inside = seen.split.query, seen.split.inside
-    kept: dict[str, Any] = {}
-    for name, rows in (("id", np.flatnonzero(inside)), ("ood", np.flatnonzero(~inside))):
-        if len(rows):
-            away = np.linalg.norm(query.z[rows] - query.z[rows].mean(axis=0), axis=1)
-            spread = np.linspace(0, len(rows) - 1, min(each, len(rows))).round().astype(int)
-            at = rows[np.argsort(away, kind="stable")[spread]]
-            kept[f"shown_{name}"] = query.y[at].cpu().numpy().astype(np.float32)
-            kept[f"drawn_{name}"] = seen.outputs[at].cpu().numpy().astype(np.float32)
-            kept[f"where_{name}"] = query.z[at]
-    return kept
+@dataclass(frozen=True)
+class Diagnostic:
+    """A measurement of an `Observed`, and what it returns."""
+
+    name: str
+    run: Callable[[Observed], Measured]
+    scores: tuple[Score, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What is measured, in one sentence."""
+        return first_line(self.run)
+
+    def __call__(self, observed: Observed) -> Measured:
+        """Measure; refuse an output that was not declared."""
+        measured = self.run(observed)
+        for name in measured:
+            if declared(name, self.scores) is None:
+                raise Refused(
+                    f"Diagnostic {self.name!r} returned {name!r}, which it does not declare; add "
+                    f"Score({name!r}, ...) to its @diagnostic(...)."
+                )
+        return measured
 
 
-DIAGNOSTICS: dict[str, Callable[..., Any]] = registry("diagnostic")
+DIAGNOSTICS: dict[str, Diagnostic] = registry("diagnostic")
 
 
-def diagnostic(function: F) -> F:
-    """Register a measurement `(seen: Observed) -> {name: number or array}`."""
-    enter("diagnostic", DIAGNOSTICS, function.__name__, function, function)
-    return function
+def diagnostic(*scores: Score) -> Callable[[F], F]:
+    """Register `(observed) -> {name: number or array}` with the scores that it may return.
+
+    A report shows each score as it is declared here, without a change of the report.
+    """
+    if not scores or not all(isinstance(score, Score) for score in scores):
+        raise Refused(
+            'A diagnostic declares what it returns: write @diagnostic(Score("name", ...), ...) '
+            "above the function."
+        )
+
+    def register(function: F) -> F:
+        entry = Diagnostic(function.__name__, function, scores)
+        enter("diagnostic", DIAGNOSTICS, entry.name, entry, function)
+        return function
+
+    return register

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from recombine.core.error import Refused, nearest
 from recombine.core.registry import F, enter, first_line, registry
+from recombine.core.score import Score
 
 SIZES = ("smoke", "quick", "paper")
 RESERVED = ("seed", "seeds", "size", "records", "workers", "dask", "json", "page", "arrays")
@@ -51,6 +52,7 @@ class Experiment:
     selection: str = "last step"  # how the scored model was chosen; never on held-out combinations
     stochastic: bool = True  # False for closed forms and exact solvers: seeds do not matter
     seeds_per_job: Callable[[Any], int] = _sixteen  # how many seeds train as one stack
+    scores: tuple[Score, ...] = ()  # what it returns beyond the outputs of diagnostics
 
     @property
     def family(self) -> str:
@@ -86,6 +88,7 @@ def experiment(
     selection: str = "last step",
     stochastic: bool = True,
     seeds_per_job: Callable[[Any], int] | None = None,
+    scores: Sequence[Score] = (),
 ) -> Callable[[F], F]:
     """Register `(cfg, seeds) -> one Result per seed` as `family.function`.
 
@@ -94,6 +97,7 @@ def experiment(
     - selection: how the scored model was chosen among checkpoints or restarts
     - stochastic: False for closed forms, whose claims need one seed
     - seeds_per_job: `cfg -> n`, how many seeds to train as one stack (default 16)
+    - scores: what the results hold beyond the outputs of diagnostics
     """
 
     def register(function: F) -> F:
@@ -112,8 +116,9 @@ def experiment(
         name = f"{family or family_of(function)}.{function.__name__}"
         sizes = {"smoke": dict(smoke), "paper": dict(paper or {})}
         entry = Experiment(
-            name, config, function, sizes, selection, stochastic, seeds_per_job or _sixteen
-        )
+            name, config, function, sizes, selection, stochastic, seeds_per_job or _sixteen,
+            tuple(scores),
+        )  # fmt: skip
         for size in SIZES:
             entry.configure(size)
         enter("experiment", EXPERIMENTS, name, entry, function)

@@ -3,6 +3,7 @@
 from recombine.diagnostics import additivity as additivity
 from recombine.diagnostics import conjunctions as conjunctions
 from recombine.diagnostics import crossfade as crossfade
+from recombine.diagnostics import examples as examples
 from recombine.diagnostics import factorization as factorization
 from recombine.diagnostics import gallery as gallery
 from recombine.diagnostics import identifiability as identifiability

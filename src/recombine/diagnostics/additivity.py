@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.score import Score
 
 
 def additive_share(table: NDArray[np.float64]) -> float:
@@ -19,7 +20,14 @@ def additive_share(table: NDArray[np.float64]) -> float:
     return float(1 - ((table - fitted) ** 2).sum() / total) if total > 0 else 1.0
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "additive_ood",
+        "share of the outputs' variance on held-out cells that is a sum over factors",
+        unit="share of variance",
+    ),
+    Score("additive_truth", "the same share for the targets", unit="share of variance"),
+)
 def additivity(seen: Observed) -> Measured:
     """Additive share of the outputs over the held-out cells, beside that of the truth.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
+from recombine.core.score import Score
 from recombine.theory.conjunction import indicators, seen
 from recombine.theory.kernel import Subset
 
@@ -205,7 +206,18 @@ def _numbers(observed: Observed) -> tuple[Array, Array] | None:
     return observed.outputs.reshape(-1).double().cpu().numpy(), y.reshape(-1).double().cpu().numpy()
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "slope_ood",
+        "slope of held-out outputs against targets; 1 is right",
+        unit="of the targets'",
+        summary=True,
+    ),
+    Score("offset_ood", "offset of held-out outputs against targets; 0 is right"),
+    Score(
+        "bend_ood", "root mean square distance of held-out outputs from that line", better="lower"
+    ),
+)
 def slope(observed: Observed) -> Measured:
     """Slope and offset of the outputs against the truth over held-out combinations.
 
@@ -223,7 +235,22 @@ def slope(observed: Observed) -> Measured:
     return {"slope_ood": found.slope, "offset_ood": found.offset, "bend_ood": found.residual}
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "accuracy_*",
+        "share of correct signs; an output of 0 counts half",
+        unit="share of points",
+        better="higher",
+        summary=True,
+    ),
+    Score(
+        "balanced_*",
+        "accuracy, averaged over the two classes",
+        unit="share of points",
+        better="higher",
+    ),
+    Score("margin_*", "mean of target times output", better="higher"),
+)
 def accuracy(observed: Observed) -> Measured:
     """Share of right signs for targets of -1 and +1, and the mean margin y·f, on held-out points.
 

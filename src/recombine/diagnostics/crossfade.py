@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
+from recombine.core.score import Score
 from recombine.diagnostics.risk import blank
 
 Array = NDArray[np.float64]
@@ -92,7 +93,41 @@ def apart(a: Array, b: Array, period: float = 360.0) -> Array:
     return np.minimum(way, period - way)
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "to_truth",
+        "squared distance of held-out outputs from the true images",
+        unit="of a blank image's",
+        better="lower",
+    ),
+    Score(
+        "to_fade",
+        "squared distance of held-out outputs from the cross-fade of neighboring images",
+        unit="of a blank image's",
+    ),
+    Score(
+        "fade_error",
+        "squared distance of the cross-fade from the true images",
+        unit="of a blank image's",
+    ),
+    Score(
+        "fade_share",
+        "position of the outputs between the truth (0) and the cross-fade (1)",
+        better="lower",
+        summary=True,
+    ),
+    Score(
+        "fade_edges",
+        "R² of held-out outputs by the two neighboring training images",
+        unit="share of variance",
+    ),
+    Score(
+        "fade_truth",
+        "R² of held-out outputs by the true image",
+        unit="share of variance",
+        better="higher",
+    ),
+)
 def crossfade(seen: Observed) -> Measured:
     """Whether held-out images are drawn, or cross-faded between the nearest shown ones.
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
+from recombine.core.score import Score
 from recombine.diagnostics.transport import INPUT, OUTPUT, activations, grams, on_grid
 
 Array = NDArray[np.float64]
@@ -24,6 +25,12 @@ SHOWN = 16  # terms of a spectrum that are kept
 SCALES = (0.5, 1.0, 2.0, 4.0)  # length scales in steps of the grid, as in the authors' code
 SHARED = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # κ1; from 0.5 on, it is singular
 JITTER = 1e-9
+FITS = {
+    "loo": "leave-one-out error on seen cells of the {} kernel fitted to the model's outputs",
+    "id": "mean squared distance of the {} kernel from the model's outputs on seen cells",
+    "ood": "mean squared distance of the {} kernel from the model's outputs on held-out cells",
+    "r2": "share of the model's held-out outputs that the {} kernel predicts",
+}
 
 
 class Schmidt(NamedTuple):
@@ -196,7 +203,48 @@ def _candidates(kind: Kind) -> tuple[tuple[float, ...], ...]:
     return tuple((s,) for s in (SCALES if kind == "radial" else SHARED))
 
 
-@diagnostic
+@diagnostic(
+    Score("kernel_layers", "names of the layers", draw="none"),
+    Score(
+        "kernel_spectra",
+        "energy of each layer's kernel in its first Schmidt terms",
+        unit="share of energy",
+        draw="matrix",
+        beside=("kernel_layers",),
+    ),
+    Score(
+        "kernel_product",
+        "share of each layer's kernel that is one product over factors",
+        unit="share of energy",
+        draw="curve",
+        beside=("kernel_layers",),
+    ),
+    Score(
+        "kernel_sum",
+        "share of each layer's kernel that is a sum over factors",
+        unit="share of energy",
+        draw="curve",
+        beside=("kernel_layers",),
+    ),
+    Score(
+        "kernel_rank",
+        "effective number of products in each layer's kernel",
+        unit="terms",
+        draw="curve",
+        beside=("kernel_layers",),
+    ),
+    Score(
+        "kernel_product_*",
+        "share of a layer's kernel that is one product over factors",
+        unit="share of energy",
+    ),
+    Score(
+        "kernel_sum_*",
+        "share of a layer's kernel that is a sum over factors",
+        unit="share of energy",
+    ),
+    Score("kernel_rank_*", "effective number of products in a layer's kernel", unit="terms"),
+)
 def factorization(seen: Observed) -> Measured:
     """How near every layer's kernel over a two-factor grid is to a product and to a sum of two.
 
@@ -231,7 +279,13 @@ def factorization(seen: Observed) -> Measured:
     return measured
 
 
-@diagnostic
+@diagnostic(
+    *(
+        Score(f"{kind}_{name}", about.format(kind))
+        for kind in get_args(Kind)
+        for name, about in FITS.items()
+    ),
+)
 def kernel_fits(seen: Observed) -> Measured:
     """Error with which three kernels, fitted to seen cells, foretell the outputs on held-out ones.
 

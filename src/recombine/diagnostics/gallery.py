@@ -3,11 +3,15 @@
 import numpy as np
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
+from recombine.core.score import Score
 
 COUNT = 8  # points
 
 
-@diagnostic
+@diagnostic(
+    Score("scenes_truth", "targets at points that every run shares", draw="images"),
+    Score("scenes_drawn", "outputs at these points", draw="images", beside=("scenes_truth",)),
+)
 def gallery(seen: Observed) -> Measured:
     """Outputs at eight points that every run shares, next to the targets."""
     task, device = seen.task, str(seen.split.query.x.device)

@@ -18,6 +18,7 @@ from torch.func import vmap
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
+from recombine.core.score import Score
 from recombine.diagnostics.shares import (
     Array,
     Found,
@@ -214,7 +215,20 @@ def _measure(
 ASKED = 64  # points of a task that the diagnostic looks at
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "interaction_pairs",
+        "share of every two factors in what no sum over factors makes",
+        draw="matrix",
+    ),
+    Score("interaction_blocks", "share of each factor in all change of the outputs", draw="curve"),
+    Score(
+        "interaction_?",
+        "share of the outputs' change that interactions of this order or below do not explain",
+        unit="share of change",
+    ),
+    Score("interaction_?_truth", "the same share for the targets", unit="share of change"),
+)
 def interaction(seen: Observed) -> Measured:
     """How factors meet in what the model makes of them, beside how they meet in the truth.
 

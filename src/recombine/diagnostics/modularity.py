@@ -19,6 +19,7 @@ from torch import nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
+from recombine.core.score import Score
 from recombine.training.penalty import layers_of
 
 Array = NDArray[np.float64]
@@ -291,7 +292,36 @@ def look(
     ]
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "eigengap_out_*",
+        "eigengap of each layer's units, compared by their outgoing weights",
+        better="higher",
+    ),
+    Score(
+        "eigengap_*",
+        "eigengap of each layer's units, compared by their incoming weights",
+        better="higher",
+        summary=True,
+    ),
+    Score("modularity_excess", "mean eigengap beyond that of shuffled weights", better="higher"),
+    Score(
+        "modularity_real",
+        "share of layers whose eigengap exceeds 97.5 % of shuffles",
+        unit="share of layers",
+        better="higher",
+    ),
+    Score(
+        "modularity_cross",
+        "mean share of absolute weight between modules",
+        unit="share of weight",
+        better="lower",
+    ),
+    Score("modularity_suggested", "mean number of modules before the largest gap", unit="modules"),
+    Score("modularity_spectrum_*", "eigenvalues of a layer's Laplacian", draw="curve"),
+    Score("modularity_sorted_*", "absolute weights of a layer, sorted by module", draw="matrix"),
+    Score("modularity_table_*", "absolute weight from module to module", draw="matrix"),
+)
 def modularity(seen: Observed) -> Measured:
     """How far the weights between hidden layers fall into as many modules as there are outputs.
 

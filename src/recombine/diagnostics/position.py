@@ -6,6 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.score import Score
 from recombine.diagnostics.risk import blank
 
 
@@ -29,7 +30,15 @@ def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]
     return np.asarray(~np.logical_or.reduce(around))
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "position_*",
+        "share of images whose strongest pixel is within one pixel of the true one",
+        unit="share of images",
+        better="higher",
+        summary=True,
+    ),
+)
 def position(seen: Observed) -> Measured:
     """Share of images whose strongest pixel is within one of the true one, on both axes.
 

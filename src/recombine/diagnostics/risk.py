@@ -5,6 +5,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.score import Score
 
 
 def squared_error(
@@ -26,7 +27,17 @@ def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
     return high if middle > (low + high) / 2 else low
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "risk_*",
+        "mean squared error divided by that of a constant answer",
+        unit="of a constant answer's",
+        better="lower",
+        summary=True,
+    ),
+    Score("mse_*", "mean squared error", better="lower"),
+    Score("blank_*", "mean squared error of a constant answer"),
+)
 def risk(seen: Observed) -> Measured:
     """Mean squared error inside and outside the support, raw and divided by a blank answer's."""
     query, inside = seen.split.query, seen.split.inside
@@ -43,7 +54,20 @@ def risk(seen: Observed) -> Measured:
     return found
 
 
-@diagnostic
+ERROR_MAP = (
+    Score(
+        "error_map",
+        "mean squared error of each combination",
+        better="lower",
+        draw="map",
+        beside=("support", "factors"),
+    ),
+    Score("support", "which combinations lie in the training support", draw="none"),
+    Score("factors", "names of the map's axes", draw="none"),
+)
+
+
+@diagnostic(*ERROR_MAP)
 def error_map(seen: Observed) -> Measured:
     """Squared error at every cell of a finite space, and where the support lies.
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
+from recombine.core.score import Score
 
 Array = NDArray[np.float64]
 
@@ -74,7 +75,30 @@ def superposed(
     return Explained(*explained)
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "superposition_index",
+        "R² by training images of the same row and column less R² by the truth",
+        better="lower",
+        summary=True,
+    ),
+    Score(
+        "superposition_images",
+        "R² of held-out outputs by training images of the same row and column",
+        unit="share of variance",
+    ),
+    Score(
+        "superposition_truth",
+        "R² of held-out outputs by the true image",
+        unit="share of variance",
+        better="higher",
+    ),
+    Score(
+        "superposition_perfect",
+        "R² of the true images by training images of the same row and column",
+        unit="share of variance",
+    ),
+)
 def superposition(seen: Observed) -> Measured:
     """How far held-out outputs are sums of training images of their row or column, not the truth.
 

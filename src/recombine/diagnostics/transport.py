@@ -1,17 +1,17 @@
-"""Geometry of a layer's activations over a two-factor grid: metric, linear probes and rank."""
+"""Geometry of a layer's activations over a two-factor grid: metric and rank."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
+from recombine.core.score import Score
 from recombine.diagnostics.kernels import all_features, calls, features, hooked
 
 Array = NDArray[np.float64]
@@ -21,7 +21,6 @@ OUTPUT = "output"
 FLAT = 1e-5  # of the metric's trace; less volume may be rounding, as activations have 7 digits
 LARGEST_GRAM = 2500  # cells; every layer takes 8 bytes for each pair of them
 SHAPES_ONLY = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout)
-RIDGES = 10.0 ** np.arange(-8, 2)  # in units of the largest eigenvalue
 
 
 class Metric(NamedTuple):
@@ -155,65 +154,6 @@ def _rank(gram: Array) -> Rank:
     )
 
 
-def folds(z: NDArray[Any], k: int, *, rng: Generator) -> NDArray[np.int64]:
-    """Deal points to `k` folds of nearly equal size, all examples of a combination to one."""
-    cells, at = np.unique(z, axis=0, return_inverse=True)
-    if not 2 <= k <= len(cells):
-        raise Refused(f"{len(cells)} combinations were to be cut into {k} folds; give 2 or more.")
-    return np.asarray(rng.permutation(np.arange(len(cells)) % k)[at.ravel()], dtype=np.int64)
-
-
-def probe(rows: NDArray[Any], z: NDArray[Any], fold: NDArray[Any]) -> Array:
-    """Read each coordinate of `z` from activations by ridge regression; R² on held-out points.
-
-    Every fold is predicted from all other points: `folds` deals them at random. Points marked -1
-    only ever train, so that `np.where(inside, -1, 0)` splits by a support. The ridge is chosen
-    by leave-one-out on the training points. R² compares with the mean of the held-out
-    values; it is negative for a probe worse than that, not a number if they do not vary.
-    """
-    n = len(rows)
-    if len(z) != n or len(fold) != n:
-        raise Refused(f"{n} activations came with {len(z)} points and {len(fold)} folds.")
-    return _probe(centered_gram([rows.reshape(n, -1)]), z, fold)
-
-
-def _probe(k: Array, z: NDArray[Any], fold: NDArray[Any]) -> Array:
-    """Read coordinates from activations that are known by their centered inner products."""
-    guess = np.zeros(z.shape)
-    for f in np.unique(fold[fold >= 0]):
-        test, train = fold == f, fold != f
-        if not train.any():
-            raise Refused("A probe had no points to learn from; leave some outside the fold.")
-        guess[test] = _ridge(k[np.ix_(train, train)], k[np.ix_(test, train)], z[train])
-    asked = fold >= 0
-    y = z[asked]
-    total = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
-    error = ((y - guess[asked]) ** 2).sum(axis=0)
-    return np.where(total > 0, 1 - error / np.where(total > 0, total, 1), np.nan)
-
-
-def _ridge(k: Array, across: Array, z: NDArray[Any]) -> Array:
-    """Ridge regression with an intercept; every coordinate chooses its own strength."""
-    means = k.mean(axis=0)
-    across = across - across.mean(axis=1, keepdims=True) - means + means.mean()
-    k = k - means - means[:, None] + means.mean()
-    values, vectors = np.linalg.eigh(k)
-    values = values.clip(0)
-    y = z - z.mean(axis=0)
-    coefficients = vectors.T @ y
-    best = np.full(y.shape[1], np.inf)
-    dual = np.zeros(y.shape)
-    for ridge in RIDGES * max(values[-1], np.finfo(float).tiny):
-        kept = values / (values + ridge)
-        leverage = (vectors**2 @ kept) + 1 / len(k)
-        left = (y - vectors @ (kept[:, None] * coefficients)) / (1 - leverage).clip(1e-9)[:, None]
-        error = (left**2).sum(axis=0)
-        better = error < best
-        found = vectors @ (coefficients / (values + ridge)[:, None])
-        best, dual = np.where(better, error, best), np.where(better, found, dual)
-    return np.asarray(z.mean(axis=0) + across @ dual)
-
-
 def stages(model: nn.Module, x: Tensor) -> list[str]:
     """Name the innermost parts that run once and give one tensor, in order, after the input.
 
@@ -266,7 +206,7 @@ class Layer(NamedTuple):
 def grams(seen: Observed) -> list[Layer]:
     """Centered inner products of all stages between all asked points, and last of the output.
 
-    Rank, probes and kernels follow from them, so that `seen.once(grams)` serves all diagnostics
+    Rank and kernels follow from them, so that `seen.once(grams)` serves all diagnostics
     with one pass over the inputs. Stages that are not finite are left out.
     """
     x = seen.split.query.x
@@ -299,7 +239,38 @@ def _finite(found: Measured) -> Measured:
     return {name: v for name, v in found.items() if np.ndim(v) or np.isfinite(v)}
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "factorization_*",
+        "angle between the factors' directions in a layer: 1 if orthogonal, 1/2 if parallel",
+        better="higher",
+    ),
+    Score(
+        "volume_ratio_*",
+        "volume of held-out cells divided by that of seen cells in a layer",
+        unit="of seen cells",
+    ),
+    Score("transport_layers", "names of the layers", draw="none"),
+    Score(
+        "transport_factorization",
+        "angle between the factors' directions in each layer: 1 if orthogonal, 1/2 if parallel",
+        draw="curve",
+        beside=("transport_layers",),
+    ),
+    Score(
+        "transport_volume",
+        "volume of held-out cells divided by that of seen cells in each layer",
+        unit="of seen cells",
+        draw="curve",
+        beside=("transport_layers",),
+    ),
+    Score(
+        "transport_maps",
+        "logarithm (base 10) of each cell's volume in each layer",
+        draw="images",
+        beside=("transport_layers",),
+    ),
+)
 def transport(seen: Observed) -> Measured:
     """Factorization and held-out to seen volume of every layer over a two-factor grid.
 
@@ -344,32 +315,16 @@ def transport(seen: Observed) -> Measured:
     )
 
 
-@diagnostic
-def probes(seen: Observed) -> Measured:
-    """R² of linear probes for both factors in every layer, on cells that they have not seen.
-
-    `probes_random` holds out a fifth of the cells at a time, `probes_ood` what the model never
-    saw; both have a row a layer of `probes_layers` and a column a factor.
-    """
-    if (grid := on_grid(seen)) is None or not 5 <= len(grid[1]) <= LARGEST_GRAM:
-        return {}
-    z, inside = seen.split.query.z, seen.split.inside
-    layers = [layer for layer in seen.once(grams) if layer.name != OUTPUT]
-    ways: dict[Literal["random", "ood"], NDArray[np.int64]]
-    ways = {"random": folds(z, 5, rng=np.random.default_rng(0))}
-    if inside.any() and not inside.all():
-        ways["ood"] = np.where(inside, -1, 0)
-    r2 = [[_probe(layer.gram, z, fold) for fold in ways.values()] for layer in layers]
-    found: Measured = {"probes_layers": np.array([layer.name for layer in layers])}
-    for way, table in zip(ways, np.array(r2).swapaxes(0, 1), strict=True):
-        if np.isfinite(table).all():
-            found |= {f"probes_{way}": table, f"probe_{way}_last": table[-1].mean()}
-            if layers[0].name == INPUT:
-                found[f"probe_{way}_input"] = table[0].mean()
-    return found
-
-
-@diagnostic
+@diagnostic(
+    Score("ranks_layers", "names of the layers", draw="none"),
+    Score(
+        "ranks_*",
+        "number of directions in which each layer's activations vary",
+        unit="directions",
+        draw="curve",
+        beside=("ranks_layers",),
+    ),
+)
 def ranks(seen: Observed) -> Measured:
     """Number of directions that the activations of every layer take up over a two-factor grid."""
     if (grid := on_grid(seen)) is None or len(grid[1]) > LARGEST_GRAM:

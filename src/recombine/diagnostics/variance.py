@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
+from recombine.core.score import Score
 from recombine.core.space import Points, Space
 from recombine.core.task import Data
-from recombine.diagnostics.risk import squared_error
+from recombine.diagnostics.risk import ERROR_MAP, squared_error
 
 Cells = NDArray[np.int64]
 
@@ -61,7 +62,16 @@ def _shown(seen: Observed) -> Observed:
     return replace(seen, split=inside, outputs=outputs, known={})
 
 
-@diagnostic
+@diagnostic(
+    Score(
+        "r2_*",
+        "variance-weighted R² of the outputs",
+        unit="share of variance",
+        better="higher",
+        summary=True,
+    ),
+    Score("variance_*", "variance of the targets, summed over outputs"),
+)
 def explained(seen: Observed) -> Measured:
     """Variance-weighted R² on what was shown, on what was not, and on all that was asked.
 
@@ -94,7 +104,7 @@ def _bins(space: Space, z: Points, bins: int) -> Cells:
     return np.asarray(places[0] * bins + places[1])
 
 
-@diagnostic
+@diagnostic(*ERROR_MAP)
 def block_map(seen: Observed) -> Measured:
     """Squared error over the first coordinates of the first two factors of a continuous space.
 

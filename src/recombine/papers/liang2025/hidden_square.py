@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import examples, measure, observe
+from recombine.core.diagnostic import measure, observe
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.support import box, cross, values
 from recombine.core.task import Data, Split, Task
+from recombine.diagnostics.examples import examples
 from recombine.diagnostics.factorization import kernel_fit
 from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import cnn, mlp, outer

@@ -9,12 +9,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import Observed, examples, measure, observe, predict
+from recombine.core.diagnostic import Observed, measure, observe, predict
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.support import box
 from recombine.core.task import Split, Task
 from recombine.diagnostics.crossfade import apart, edges, look_like
+from recombine.diagnostics.examples import examples
 from recombine.models.upsampling import upsampler
 from recombine.runs.record import Record
 from recombine.tasks.banks.bank import load

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import Observed, examples, measure, observe
+from recombine.core.diagnostic import Observed, measure, observe
 from recombine.core.experiment import Result, experiment
 from recombine.core.space import Mask, Points
 from recombine.core.task import Data, Split, Task
+from recombine.diagnostics.examples import examples
 from recombine.diagnostics.sufficiency import Certificate, sufficiency
 from recombine.maps.compose import Part, compose
 from recombine.models.compositional import compositional, monolithic

@@ -1,0 +1,86 @@
+"""Scores: what a number or array of a result means, and how a report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, get_args
+
+from recombine.core.error import Refused, nearest
+from recombine.core.registry import registry, shelves
+
+Better = Literal["lower", "higher", ""]
+Draw = Literal["number", "map", "curve", "matrix", "images", "none"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One declared output of a diagnostic or an experiment.
+
+    Names that end in `_id` and `_ood` are one quantity on seen and on held-out combinations.
+
+    - name: a name, or a pattern such as `"factorization_*"`
+    - about: one short phrase without a full stop
+    - unit: what 1 means; empty for a plain number
+    - better: the direction of improvement, if there is one
+    - draw: `number`; `map`, with one axis per factor of the space; `curve`; `matrix`; `images`,
+      one per entry of the first axis; `none` for labels and masks that other arrays use
+    - beside: arrays that are drawn with it: the labels of a curve's points or of images, the
+      support and the factor names of a map, the targets of images; a `*` stands for the text that
+      the name's `*` matched
+    - summary: whether tables that have room for a few scores show it
+    """
+
+    name: str
+    about: str = ""
+    unit: str = ""
+    better: Better = ""
+    draw: Draw = "number"
+    beside: tuple[str, ...] = ()
+    summary: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise Refused('A Score needs a name, such as Score("risk_ood").')
+        for value, known in ((self.better, get_args(Better)), (self.draw, get_args(Draw))):
+            if value not in known:
+                raise nearest(f"way of Score({self.name!r})", str(value), known)
+
+    def matches(self, name: str) -> bool:
+        """Tell whether this declares an output called `name`."""
+        return fnmatchcase(name, self.name)
+
+    def companions(self, name: str) -> tuple[str, ...]:
+        """Name the arrays that are drawn beside the output called `name`.
+
+        >>> Score("drawn_*", draw="images", beside=("shown_*",)).companions("drawn_ood")
+        ('shown_ood',)
+        """
+        start, _, end = self.name.partition("*")
+        middle = name.removeprefix(start).removesuffix(end)
+        return tuple(other.replace("*", middle) for other in self.beside)
+
+
+def declared(name: str, scores: Iterable[Score]) -> Score | None:
+    """Find the score that declares a name: the name itself comes before patterns.
+
+    >>> declared("r2_id", [Score("r2_*"), Score("r2_id", unit="R²")])
+    Score(name='r2_id', about='', unit='R²', better='', draw='number', beside=(), summary=False)
+    """
+    matching = [score for score in scores if score.matches(name)]
+    return min(matching, key=lambda score: score.name != name, default=None)
+
+
+def schema(name: str, experiment: str = "") -> Score | None:
+    """Look up what a stored number or array means; None if nothing declares it.
+
+    The experiment's declarations come before those of all registered diagnostics.
+    """
+    if experiment:
+        shelves("experiment")
+        entry = registry("experiment").get(experiment)
+        if entry is not None and (score := declared(name, entry.scores)):
+            return score
+    shelves("diagnostic")
+    return declared(name, [s for entry in registry("diagnostic").values() for s in entry.scores])

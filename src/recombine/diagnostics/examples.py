@@ -1,0 +1,26 @@
+"""A few outputs next to their targets, for the eye."""
+
+import numpy as np
+
+from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.score import Score
+
+
+@diagnostic(
+    Score("shown_*", "targets of some combinations", draw="images"),
+    Score("drawn_*", "outputs for the same combinations", draw="images", beside=("shown_*",)),
+    Score("where_*", "the combinations", draw="none"),
+)
+def examples(seen: Observed, each: int = 4) -> Measured:
+    """Outputs and targets of some seen and some held-out combinations, central ones first."""
+    query, inside = seen.split.query, seen.split.inside
+    arrays: Measured = {}
+    for name, rows in (("id", np.flatnonzero(inside)), ("ood", np.flatnonzero(~inside))):
+        if len(rows):
+            distance = np.linalg.norm(query.z[rows] - query.z[rows].mean(axis=0), axis=1)
+            spread = np.linspace(0, len(rows) - 1, min(each, len(rows))).round().astype(int)
+            at = rows[np.argsort(distance, kind="stable")[spread]]
+            arrays[f"shown_{name}"] = query.y[at].cpu().numpy().astype(np.float32)
+            arrays[f"drawn_{name}"] = seen.outputs[at].cpu().numpy().astype(np.float32)
+            arrays[f"where_{name}"] = query.z[at]
+    return arrays
