@@ -16,6 +16,7 @@ from recombine.core.error import Refused as Refused
 from recombine.core.experiment import Experiment as Experiment
 from recombine.core.experiment import History as History
 from recombine.core.experiment import Result as Result
+from recombine.core.experiment import closed_form as closed_form
 from recombine.core.experiment import experiment as experiment
 from recombine.core.registry import figure as figure
 from recombine.core.registry import find as find

@@ -21,6 +21,9 @@ spaces = st.lists(factors, min_size=1, max_size=3).map(
 )
 
 
+SHAPES = grid(shape=["cup", "ball"], x=4)
+
+
 @given(spaces, st.integers(0, 20), st.integers(0, 9))
 def test_draws_belong_to_the_space_and_follow_the_seed(space, n, seed):
     z = space.draw(n, rng=np.random.default_rng(seed))
@@ -48,15 +51,54 @@ def test_a_block_is_several_coordinates_and_spaces_multiply():
     assert (space.names, space.dim, space.finite) == (("shape", "place"), 3, False)
     assert space.columns("place") == slice(1, 3)
     assert space.columns("place[1]") == slice(2, 3)
-    assert str(space) == "Space(shape: 3 levels, place: [0, 1)^2)"
+    assert str(space) == "Space(shape: 3 levels, place: [0, 1]^2)"
+
+
+def test_labels_name_levels_while_points_hold_codes():
+    assert SHAPES.labels == {"shape": ("cup", "ball")}
+    assert (SHAPES.size, SHAPES.points()[-1].tolist()) == (8, [1, 3])
+    assert repr(SHAPES) == "Space(shape: {cup, ball}, x: 4 levels)"
+    many = Factor("a", 9, labels=tuple("abcdefghi"))
+    assert str(many) == "a: {a, b, c, d, e, f, … (9 in all)}"
+    assert SHAPES.encode([("ball", 3), (0, 2)]).tolist() == [[1, 3], [0, 2]]
+    assert SHAPES.encode([]).shape == (0, 2)
+    assert grid(a=np.array(["u", "v"])).factors[0].labels == ("u", "v")
+
+
+@given(spaces, st.integers(0, 5))
+def test_decoded_points_encode_to_the_same_points(space, n):
+    joined = SHAPES * space
+    z = joined.draw(n, rng=np.random.default_rng(n))
+    rows = joined.decode(z)
+    np.testing.assert_array_equal(joined.encode(rows), z)
+    assert all(row[0] in ("cup", "ball") and isinstance(row[1], int) for row in rows)
 
 
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
         (lambda: Factor("a b"), "A factor is called 'a b'; use a plain name such as 'color'."),
-        (lambda: Factor("a", dim=0), "has 0 coordinates; it needs one or more"),
-        (lambda: grid(a=-3), "has -3 levels; it needs one or more"),
+        (lambda: Factor("a", dim=0), "needs dim >= 1; got dim=0"),
+        (lambda: grid(a=-3), r"needs 1 to 2\*\*53 levels; got -3"),
+        (lambda: grid(a=2**53 + 1), r"needs 1 to 2\*\*53 levels"),
+        (lambda: grid(a=2**40, b=2**40).index(np.zeros((1, 2))), "too many to number"),
+        (lambda: grid(a="cup"), r"grid\(a='cup'\) needs a number of levels or a list of labels"),
+        (lambda: grid(a=2.5), r"grid\(a=2.5\) needs a number of levels or a list of labels"),
+        (lambda: grid(a=[]), "levels; got 0"),
+        (lambda: grid(a=["cup", "cup"]), "has the label 'cup' twice"),
+        (lambda: grid(a=["cup", 1]), "has the label 1; labels are strings, and numbers are codes"),
+        (lambda: Factor("a", 3, labels=("cup",)), "3 levels but 1 labels"),
+        (lambda: Factor("a", labels=("cup",)), "None levels but 1 labels"),
+        (
+            lambda: SHAPES.encode([("bowl", 1)]),
+            "label of 'shape' called 'bowl'. Did you mean 'ball'?",
+        ),
+        (lambda: SHAPES.encode([("cup", "x")]), "Factor 'x' has no labels; got 'x'"),
+        (lambda: SHAPES.encode([("cup", None)]), "Factor 'x' was given None; it takes whole"),
+        (lambda: SHAPES.encode([("cup", 4)]), "The rows give factor 'x' the value 4"),
+        (lambda: SHAPES.encode([("cup",)]), "The rows have 1 values, but .* has 2 coordinates"),
+        (lambda: SHAPES.check([("cup", 1)]), "are not numbers .* space.encode"),
+        (lambda: SHAPES.check([(2, 1)]), "whole numbers from 0 to 1 or the labels cup, ball there"),
         (lambda: Factor("a", low=1, high=1), "low must be below high"),
         (lambda: Space(()), "none was given"),
         (lambda: grid(a=2) * grid(a=3), "a occurs twice"),

@@ -25,6 +25,7 @@ from recombine.core.support import (
 GRID = grid(a=5, b=5)
 VAST = grid(a=3000, b=3000)  # finite, but too large to list
 CUBE = cube(a=1, b=1)
+SHAPES = grid(shape=["cup", "ball", "cone"], x=4)
 MIXED = Space((Factor("a", 5), Factor("b", low=-1.0, high=4.0), Factor("c", dim=2)))
 SPACES = {"grid": GRID, "vast": VAST, "cube": CUBE, "mixed": MIXED}
 
@@ -120,6 +121,54 @@ def test_known_sets(support, cells):
     assert [tuple(z) for z in support.points(GRID)] == cells
 
 
+@pytest.mark.parametrize(
+    ("labelled", "coded"),
+    [
+        (values(shape=["ball", "cone"]), values(shape=[1, 2])),
+        (values(shape=["cup", 2]), values(shape=[0, 2])),
+        (cross(shape=["cup"], x=[3]), cross(shape=[0], x=[3])),
+        (box(shape=("cup", "cone")), box(shape=(0, 2))),
+        (box(shape=("ball", 3), x=(0, 2)), box(shape=(1, 3), x=(0, 2))),
+        (axes("ball", 2), axes(1, 2)),
+        (table([("cup", 1), ("cone", 3)]), table([(0, 1), (2, 3)])),
+        (table(np.array([("cup", 1)], dtype=object)), table([(0, 1)])),
+    ],
+    ids=str,
+)
+def test_supports_take_labels_where_a_factor_has_them(labelled, coded):
+    np.testing.assert_array_equal(labelled.mask(SHAPES), coded.mask(SHAPES))
+
+
+@pytest.mark.parametrize(
+    ("support", "sentence"),
+    [
+        (values(shape=["bal"]), "label of 'shape' called 'bal'. Did you mean 'ball'?"),
+        (values(x=["ball"]), "Factor 'x' has no labels; got 'ball'"),
+        (box(shape=("cone", "cup")), "low below high"),
+        (box(x=("a", "b")), "Factor 'x' has no labels"),
+        (table([("bowl", 1)]), "Did you mean 'ball'"),
+        (axes("bowl", 1), "Did you mean 'ball'"),
+    ],
+    ids=str,
+)
+def test_unknown_labels_are_refused_with_the_nearest(support, sentence):
+    with pytest.raises(Refused, match=sentence):
+        support.mask(SHAPES)
+
+
+def test_labels_are_printed():
+    assert str(values(shape=["cup"]) | axes("ball", 2)) == "(values(shape=[cup]) | axes(ball, 2))"
+    assert str(box(shape=("cup", "cone"))) == "box(shape=[cup, cone))"
+    assert unseen(SHAPES, values(shape=["cup"]).points(SHAPES), SHAPES.points()) == {
+        "shape": [("ball",), ("cone",)]
+    }
+
+
+def test_a_table_lists_points_of_the_space_only():
+    z = np.array([[0.0, 1.0], [0.5, 1.0], [0.0, 1.5], [9.0, 1.0]])
+    assert table([(0, 1)]).contains(GRID, z).tolist() == [True, False, False, False]
+
+
 def test_a_band_of_blocks_compares_coordinate_by_coordinate():
     z = np.array([[0.0, 0.9, 0.05, 0.85], [0.0, 0.9, 0.05, 0.5]])
     assert band(0.1).contains(cube(a=2, b=2), z).tolist() == [True, False]
@@ -179,9 +228,9 @@ def test_a_fraction_is_exact_and_chosen_by_its_seed(share):
         (values(c=[0.5]), MIXED, "takes 2 of the numbers from 0 to 1 there"),
         (values(a=[7]), GRID, "gives 'a' the value 7, but .* whole numbers from 0 to 4"),
         (values(a=[2.0]), CUBE, "numbers from 0 to 1"),
-        (table([(0, 1, 2)]), GRID, r"points of table\(1 rows\) have shape \(1, 3\)"),
+        (table([(0, 1, 2)]), GRID, r"points of table\(1 rows\) have 3 values, but .* has 2"),
         (table([(0, 9)]), GRID, "give factor 'b' the value 9"),
-        (axes(0.5), CUBE, r"points of axes\(0.5\) have shape \(1, 1\), but .* has 2 coordinates"),
+        (axes(0.5), CUBE, r"points of axes\(0.5\) have 1 values, but .* has 2"),
         (fraction(0.5), CUBE, "Give it discrete factors"),
         (fraction(0.001), GRID, "No point of"),
     ],
@@ -197,7 +246,12 @@ def test_a_support_of_nothing_or_of_another_space_is_refused(support, space, sen
     [
         (lambda: box(a=(3, 3)), "low below high"),
         (lambda: box(a=5), "low below high"),
+        (lambda: box(a="01"), "low below high"),
         (lambda: values(a=[]), "allows nothing"),
+        (lambda: values(a="12"), r"values\(a='12'\) needs a list, as in values\(a=\['12'\]\)"),
+        (lambda: values(a=3), r"values\(a=3\) needs a list, as in values\(a=\[3\]\)"),
+        (lambda: cross(a="12"), "needs a list"),
+        (lambda: values(a=[None]), "was given None; use numbers or labels"),
         (lambda: cross(), "given no factor"),
         (lambda: band(0), "positive width"),
         (lambda: table([]), "shows nothing"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial, update_wrapper
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from recombine.core.error import Refused, nearest
@@ -69,10 +70,11 @@ class Experiment:
         if size not in SIZES:
             raise nearest("size", size, SIZES)
         known = {f.name for f in fields(self.config)}
+        changes = {**self.sizes.get(size, {}), **changes}
         for name in changes:
             if name not in known:
                 raise nearest(f"field of {self.name} called", name, known)
-        cfg = self.config(**{**self.sizes.get(size, {}), **changes})
+        cfg = self.config(**changes)
         check_types(cfg)
         return cfg
 
@@ -125,6 +127,32 @@ def experiment(
         return function
 
     return register
+
+
+def closed_form(
+    *,
+    smoke: Mapping[str, Any],
+    paper: Mapping[str, Any] | None = None,
+    family: str | None = None,
+    selection: str = "no training",
+) -> Callable[[F], F]:
+    """Register `(cfg) -> Result`, which no seed changes: every seed has the one result.
+
+    The arguments are those of `experiment`.
+    """
+
+    def register(function: F) -> F:
+        run = update_wrapper(partial(_repeat, function), function)
+        experiment(smoke=smoke, paper=paper, family=family, selection=selection, stochastic=False)(
+            run
+        )
+        return function
+
+    return register
+
+
+def _repeat(function: Callable[[Any], Result], cfg: Any, seeds: Sequence[int]) -> list[Result]:
+    return [function(cfg)] * len(seeds)
 
 
 def family_of(function: Callable[..., Any]) -> str:

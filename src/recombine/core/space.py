@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -13,18 +15,20 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
 
-Points = NDArray[np.float64]  # (n, dim): one row a point
+Points = NDArray[np.float64]  # (n, dim): one row per point
 Mask = NDArray[np.bool_]
 
 LISTED = 1 << 22  # finite spaces up to this size may be listed point by point
+COUNTED = 1 << 53  # float64 tells whole numbers apart up to here
+PRINTED = 6  # labels of a factor that are printed
 
 
 @dataclass(frozen=True)
 class Factor:
     """One independent cause of variation: a block of `dim` coordinates.
 
-    Discrete when `levels` is given (values 0, 1, … levels - 1), else continuous between `low`
-    and `high`.
+    Discrete when it has `levels` (codes 0, 1, … levels - 1), else continuous from `low` to `high`,
+    both included. `labels` name the levels; points hold codes.
     """
 
     name: str
@@ -32,37 +36,101 @@ class Factor:
     dim: int = 1
     low: float = 0.0
     high: float = 1.0
+    labels: tuple[Any, ...] = ()  # strings
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise Refused(f"A factor is called {self.name!r}; use a plain name such as 'color'.")
         if self.dim < 1:
-            raise Refused(f"Factor {self.name!r} has {self.dim} coordinates; it needs one or more.")
-        if self.levels is not None and self.levels < 1:
-            raise Refused(f"Factor {self.name!r} has {self.levels} levels; it needs one or more.")
+            raise Refused(f"Factor {self.name!r} needs dim >= 1; got dim={self.dim}.")
+        if self.levels is not None and not 1 <= self.levels <= COUNTED:
+            raise Refused(f"Factor {self.name!r} needs 1 to 2**53 levels; got {self.levels}.")
         if self.levels is None and not self.low < self.high:
             raise Refused(
                 f"Factor {self.name!r} runs from {self.low} to {self.high}; low must be below high."
             )
+        if self.labels:
+            self._check_labels()
+
+    def _check_labels(self) -> None:
+        if numbers := [label for label in self.labels if not isinstance(label, str)]:
+            raise Refused(
+                f"Factor {self.name!r} has the label {numbers[0]!r}; labels are strings, and "
+                "numbers are codes."
+            )
+        if len(self.labels) != self.levels:
+            raise Refused(
+                f"Factor {self.name!r} has {self.levels} levels but {len(self.labels)} labels; "
+                "give one label per level."
+            )
+        if len(self._codes) < len(self.labels):
+            twice = next(label for label in self.labels if self.labels.count(label) > 1)
+            raise Refused(f"Factor {self.name!r} has the label {twice!r} twice; name each once.")
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {label: code for code, label in enumerate(self.labels)}
 
     @property
     def takes(self) -> str:
-        """Say in words which values a coordinate takes."""
+        """Which values a coordinate takes, in words."""
         if self.levels is None:
             return f"numbers from {self.low:g} to {self.high:g}"
-        return f"whole numbers from 0 to {self.levels - 1}"
+        codes = f"whole numbers from 0 to {self.levels - 1}"
+        return f"{codes} or the labels {self._names()}" if self.labels else codes
 
     def holds(self, values: Points) -> Mask:
-        """Tell which numbers are values of a coordinate; a continuous one has its upper end too."""
+        """Tell which numbers are values of a coordinate; a continuous one includes both ends."""
         if self.levels is None:
             return np.asarray((values >= self.low) & (values <= self.high))
         return np.asarray((values >= 0) & (values < self.levels) & (values == np.floor(values)))
 
+    def code(self, value: Any) -> float:
+        """Return the code of a label; a number is returned as it is.
+
+        >>> Factor("shape", 2, labels=("cup", "ball")).code("ball")
+        1.0
+        """
+        if isinstance(value, str):
+            if not self.labels:
+                raise Refused(
+                    f"Factor {self.name!r} has no labels; got {value!r}. It takes {self.takes}."
+                )
+            if value not in self._codes:
+                raise nearest(f"label of {self.name!r} called", value, self.labels)
+            return float(self._codes[value])
+        try:
+            return float(value)
+        except (TypeError, ValueError) as problem:
+            raise Refused(
+                f"Factor {self.name!r} was given {value!r}; it takes {self.takes}."
+            ) from problem
+
+    def encode(self, values: Iterable[Any]) -> Points:
+        """Turn labels and numbers into values of a coordinate."""
+        listed = list(values)
+        if (numbers := np.asarray(listed)).dtype.kind in "biuf":
+            return numbers.astype(np.float64)
+        codes = self._codes
+        each = [codes[v] if v in codes else self.code(v) for v in listed]
+        return np.array(each, dtype=np.float64)
+
+    def decode(self, values: Points) -> list[Any]:
+        """Write the values of a coordinate as labels, whole numbers or numbers."""
+        plain: list[Any] = values.astype(float if self.levels is None else np.int64).tolist()
+        return [self.labels[code] for code in plain] if self.labels else plain
+
+    def _names(self) -> str:
+        more = f", … ({len(self.labels)} in all)" if len(self.labels) > PRINTED else ""
+        return ", ".join(self.labels[:PRINTED]) + more
+
     def __str__(self) -> str:
         block = f"^{self.dim}" if self.dim > 1 else ""
+        if self.labels:
+            return f"{self.name}: {{{self._names()}}}{block}"
         if self.levels is not None:
             return f"{self.name}: {self.levels} levels{block}"
-        return f"{self.name}: [{self.low:g}, {self.high:g}){block}"
+        return f"{self.name}: [{self.low:g}, {self.high:g}]{block}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +153,7 @@ class Space:
                 f"{'occurs twice' if twice else 'was given'}."
             )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"Space({', '.join(map(str, self.factors))})"
 
     def __mul__(self, other: Space) -> Space:
@@ -107,6 +175,11 @@ class Space:
         return tuple(f.name for f in self.factors)
 
     @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The level names of each factor that has them."""
+        return {f.name: f.labels for f in self.factors if f.labels}
+
+    @property
     def dim(self) -> int:
         """How many coordinates a point has."""
         return sum(f.dim for f in self.factors)
@@ -120,6 +193,11 @@ class Space:
     def listable(self) -> bool:
         """Whether every factor is discrete and the points are few enough to list."""
         return self.finite and self.size <= LISTED
+
+    @property
+    def countable(self) -> bool:
+        """Whether every factor is discrete and `index` can number the points."""
+        return self.finite and self.size < 1 << 63
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -163,6 +241,8 @@ class Space:
 
     def index(self, z: Points) -> NDArray[np.int64]:
         """Number points of a finite space as `points` lists them."""
+        if not self.countable:
+            raise Refused(f"{self} has {self.size:,} points, too many to number in 64 bits.")
         cells = tuple(np.asarray(z, dtype=np.int64).T)
         return np.asarray(np.ravel_multi_index(cells, self.shape), dtype=np.int64)
 
@@ -183,22 +263,65 @@ class Space:
         at = self.columns(name).start
         return next(f for f in self.factors if self.blocks[f.name].stop > at)
 
-    def check(self, z: Points, who: str = "The points") -> Points:
-        """Return the points, or refuse them because they do not belong to this space."""
-        z = np.asarray(z, dtype=np.float64)
-        if z.ndim != 2 or z.shape[1] != self.dim:
+    def encode(self, rows: Iterable[Sequence[Any]], who: str = "The rows") -> Points:
+        """Turn rows of labels and numbers into points.
+
+        >>> grid(shape=["cup", "ball"], x=28).encode([("ball", 3), ("cup", 27)])
+        array([[ 1.,  3.],
+               [ 0., 27.]])
+        """
+        listed = list(rows)
+        if bad := [row for row in listed if len(row) != self.dim]:
             raise Refused(
-                f"{who} have shape {z.shape}, but {self} has {self.dim} coordinates: "
+                f"{who} have {len(bad[0])} values, but {self} has {self.dim} coordinates: give "
+                "one value per coordinate."
+            )
+        columns = zip(*listed, strict=True) if listed else [()] * self.dim
+        pairs = zip(self._coordinates, columns, strict=True)
+        z = np.stack([factor.encode(column) for factor, column in pairs], axis=1)
+        return self.check(z, who)
+
+    def decode(self, z: Points) -> list[tuple[Any, ...]]:
+        """Write points as rows, with labels where a factor has them.
+
+        >>> grid(shape=["cup", "ball"], x=28).decode(np.array([[1.0, 3.0]]))
+        [('ball', 3)]
+        """
+        z = self.check(z)
+        columns = [f.decode(column) for f, column in zip(self._coordinates, z.T, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    @property
+    def _coordinates(self) -> list[Factor]:
+        """The factor of each coordinate."""
+        return [f for f in self.factors for _ in range(f.dim)]
+
+    def holds(self, z: Points) -> Mask:
+        """Tell which rows are points of this space."""
+        each = [f.holds(z[:, self.blocks[f.name]]).all(axis=1) for f in self.factors]
+        return np.asarray(np.logical_and.reduce(each))
+
+    def check(self, z: Any, who: str = "The points") -> Points:
+        """Return the points, or refuse them because they do not belong to this space."""
+        try:
+            points: Points = np.asarray(z, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise Refused(
+                f"{who} are not numbers ({problem}). Turn labels into points with space.encode."
+            ) from problem
+        if points.ndim != 2 or points.shape[1] != self.dim:
+            raise Refused(
+                f"{who} have shape {points.shape}, but {self} has {self.dim} coordinates: "
                 f"give an array of shape (n, {self.dim})."
             )
         for f in self.factors:
-            block = z[:, self.blocks[f.name]]
+            block = points[:, self.blocks[f.name]]
             if not (good := f.holds(block)).all():
                 raise Refused(
                     f"{who} give factor {f.name!r} the value {block[~good].flat[0]:g}; "
                     f"{self} takes {f.takes} there."
                 )
-        return z
+        return points
 
     def _need_finite(self, what: str) -> None:
         endless = [f.name for f in self.factors if f.levels is None]
@@ -209,9 +332,25 @@ class Space:
             )
 
 
-def grid(**levels: int) -> Space:
-    """Build a finite space: `grid(x=28, y=28)`."""
-    return Space(tuple(Factor(name, k) for name, k in levels.items()))
+def grid(**levels: Any) -> Space:
+    """Build a finite space from numbers of levels, or their labels.
+
+    >>> grid(shape=["cup", "ball"], x=28)
+    Space(shape: {cup, ball}, x: 28 levels)
+    """
+    return Space(tuple(_discrete(name, k) for name, k in levels.items()))
+
+
+def _discrete(name: str, levels: Any) -> Factor:
+    if isinstance(levels, int | np.integer):
+        return Factor(name, int(levels))
+    if isinstance(levels, str) or not isinstance(levels, Iterable):
+        raise Refused(
+            f"grid({name}={levels!r}) needs a number of levels or a list of labels, as in "
+            f"grid({name}=['cup', 'ball'])."
+        )
+    labels = tuple(str(label) if isinstance(label, str) else label for label in levels)
+    return Factor(name, len(labels), labels=labels)
 
 
 def cube(**dims: int) -> Space:

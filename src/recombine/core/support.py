@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any, final
@@ -15,6 +15,7 @@ from numpy.random import Generator
 from recombine.core.error import Refused
 from recombine.core.space import LISTED, Factor, Mask, Points, Space
 
+Value = float | str  # a number, or the label of a level
 TRIES = 100  # rounds of rejection before a support counts as unsatisfiable
 
 
@@ -125,13 +126,24 @@ class Everything(Support):
 class Box(Support):
     """Points whose named factors (or single coordinates, `name[i]`) lie in [low, high)."""
 
-    sides: tuple[tuple[str, float, float], ...]
+    sides: tuple[tuple[str, Value, Value], ...]
+
+    def bounds(self, space: Space) -> list[tuple[slice, float, float]]:
+        """List the columns of each side with its ends as numbers."""
+        found = []
+        for name, low, high in self.sides:
+            factor = space.factor(name)
+            ends = factor.code(low), factor.code(high)
+            if not ends[0] < ends[1]:
+                raise _empty_side(name, (low, high))
+            found.append((space.columns(name), *ends))
+        return found
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points lie in the box."""
         inside = np.ones(len(z), dtype=bool)
-        for name, low, high in self.sides:
-            block = z[:, space.columns(name)]
+        for at, low, high in self.bounds(space):
+            block = z[:, at]
             inside &= ((block >= low) & (block < high)).all(axis=1)
         return inside
 
@@ -141,8 +153,7 @@ class Box(Support):
         whole = np.array([f.levels is not None for f in factors])
         low = np.array([f.low if f.levels is None else 0 for f in factors], dtype=float)
         high = np.array([f.high if f.levels is None else f.levels for f in factors], dtype=float)
-        for name, a, b in self.sides:
-            at = space.columns(name)
+        for at, a, b in self.bounds(space):
             low[at], high[at] = np.maximum(low[at], a), np.minimum(high[at], b)
         low[whole], high[whole] = np.ceil(low[whole]), np.ceil(high[whole])
         if not (low < high).all():
@@ -152,7 +163,15 @@ class Box(Support):
         return z
 
     def __str__(self) -> str:
-        return f"box({', '.join(f'{n}=[{a:g}, {b:g})' for n, a, b in self.sides)})"
+        sides = [f"{name}=[{_show((a,))}, {_show((b,))})" for name, a, b in self.sides]
+        return f"box({', '.join(sides)})"
+
+
+def _empty_side(name: str, pair: Any) -> Refused:
+    return Refused(
+        f"The box has side {name}={pair}; a side is (low, high) with low below high, and includes "
+        "low but not high."
+    )
 
 
 @final
@@ -160,7 +179,7 @@ class Box(Support):
 class Values(Support):
     """Points whose named factors each take one of the listed values: planes, rows, anchors."""
 
-    allowed: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]
+    allowed: tuple[tuple[str, tuple[tuple[Value, ...], ...]], ...]
 
     @property
     def thin(self) -> bool:
@@ -187,13 +206,14 @@ class Values(Support):
         for name, values in self.allowed:
             at, factor = space.columns(name), space.factor(name)
             width = at.stop - at.start
-            for row in values:
-                if len(row) != width or not factor.holds(np.array(row)).all():
+            rows = [factor.encode(row) for row in values]
+            for row, codes in zip(values, rows, strict=True):
+                if len(row) != width or not factor.holds(codes).all():
                     raise Refused(
                         f"{self} gives {name!r} the value {_show(row)}, but {space} takes "
                         f"{width} of the {factor.takes} there."
                     )
-            found.append((name, np.array(values)))
+            found.append((name, np.array(rows)))
         return found
 
     def __str__(self) -> str:
@@ -201,8 +221,18 @@ class Values(Support):
         return f"values({', '.join(named)})"
 
 
-def _show(row: tuple[float, ...]) -> str:
-    return f"{row[0]:g}" if len(row) == 1 else f"({', '.join(f'{c:g}' for c in row)})"
+def _show(row: tuple[Value, ...]) -> str:
+    words = [v if isinstance(v, str) else f"{v:g}" for v in row]
+    return words[0] if len(row) == 1 else f"({', '.join(words)})"
+
+
+def _values(row: Any) -> tuple[Value, ...]:
+    """Write numbers and labels as a tuple, one of either as a tuple of one."""
+    each = [row] if isinstance(row, str) or np.ndim(row) == 0 else row
+    try:
+        return tuple(str(v) if isinstance(v, str) else float(v) for v in each)
+    except (TypeError, ValueError) as problem:
+        raise Refused(f"A support was given {row!r}; use numbers or labels.") from problem
 
 
 @final
@@ -210,7 +240,7 @@ def _show(row: tuple[float, ...]) -> str:
 class Axes(Support):
     """Points that differ from `origin` in at most one factor: the lines through it."""
 
-    origin: tuple[float, ...]
+    origin: tuple[Value, ...]
 
     @property
     def thin(self) -> bool:
@@ -234,10 +264,10 @@ class Axes(Support):
 
     def center(self, space: Space) -> Points:
         """Give the point in which the axes cross, checked."""
-        return np.asarray(space.check(np.array([self.origin]), f"The points of {self}")[0])
+        return np.asarray(space.encode([self.origin], f"The points of {self}")[0])
 
     def __str__(self) -> str:
-        return f"axes({', '.join(f'{c:g}' for c in self.origin)})"
+        return f"axes({', '.join(_show((v,)) for v in self.origin)})"
 
 
 @final
@@ -292,7 +322,7 @@ class Band(Support):
 class Table(Support):
     """An explicit list of combinations."""
 
-    rows: tuple[tuple[float, ...], ...]
+    rows: tuple[tuple[Value, ...], ...]
 
     @property
     def thin(self) -> bool:
@@ -301,7 +331,12 @@ class Table(Support):
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Tell which points are listed."""
-        known = {tuple(row) for row in self.listed(space).tolist()}
+        rows = self.listed(space)
+        if space.countable:
+            inside = space.holds(z)
+            inside[inside] = np.isin(space.index(z[inside]), space.index(rows))
+            return inside
+        known = set(map(tuple, rows.tolist()))
         return np.array([tuple(row) in known for row in z.tolist()], dtype=bool)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
@@ -310,7 +345,7 @@ class Table(Support):
 
     def listed(self, space: Space) -> Points:
         """Give the rows, checked."""
-        return space.check(np.array(self.rows), f"The points of {self}")
+        return space.encode(self.rows, f"The points of {self}")
 
     def __str__(self) -> str:
         return f"table({len(self.rows)} rows)"
@@ -435,32 +470,34 @@ def everything() -> Support:
     return Everything()
 
 
-def box(sides: Mapping[str, tuple[float, float]] | None = None, /, **named: Any) -> Support:
+def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **named: Any) -> Support:
     """Show a box: `box(x=(6, 22), y=(6, 22))`; one coordinate: `box({"place[0]": (0, 1)})`."""
     pairs = {**(sides or {}), **named}
+    rows = []
     for name, pair in pairs.items():
-        if np.shape(pair) != (2,) or not pair[0] < pair[1]:
-            raise Refused(
-                f"The box has side {name}={pair}; a side is (low, high) with low below high, "
-                "and holds low but not high."
-            )
-    return Box(tuple((name, float(low), float(high)) for name, (low, high) in pairs.items()))
+        if isinstance(pair, str) or np.shape(pair) != (2,):
+            raise _empty_side(name, pair)
+        low, high = _values(pair)
+        if not isinstance(low, str) and not isinstance(high, str) and not low < high:
+            raise _empty_side(name, pair)
+        rows.append((name, low, high))
+    return Box(tuple(rows))
 
 
-def values(**allowed: Sequence[float] | Sequence[Sequence[float]]) -> Support:
-    """Show planes: `values(a=[0, 8])`, or `values(sprite2=[(1, 1, 1, 0, 1)])` for a block."""
+def values(**allowed: Any) -> Support:
+    """Show planes: `values(a=[0, 8])`, or `values(sprite2=[(1, 1, 1, 0, 1)])` for a block.
+
+    A level may be given by its label: `values(shape=["cup"])`.
+    """
     for name, rows in allowed.items():
+        if isinstance(rows, str) or not hasattr(rows, "__len__"):
+            raise Refused(f"values({name}={rows!r}) needs a list, as in values({name}=[{rows!r}]).")
         if not len(rows):
             raise Refused(f"values({name}=[]) allows nothing; list one value or more.")
-    return Values(
-        tuple(
-            (name, tuple(tuple(map(float, np.atleast_1d(np.asarray(row)))) for row in rows))
-            for name, rows in allowed.items()
-        )
-    )
+    return Values(tuple((name, tuple(map(_values, rows))) for name, rows in allowed.items()))
 
 
-def cross(**anchors: Sequence[float] | Sequence[Sequence[float]]) -> Support:
+def cross(**anchors: Any) -> Support:
     """Show rows and columns: `cross(a=[4], b=[4])` is `values(a=[4]) | values(b=[4])`."""
     if not anchors:
         raise Refused("cross() was given no factor; name at least one, as in cross(a=[4], b=[4]).")
@@ -468,9 +505,9 @@ def cross(**anchors: Sequence[float] | Sequence[Sequence[float]]) -> Support:
     return parts[0] if len(parts) == 1 else Union(parts)
 
 
-def axes(*origin: float) -> Support:
+def axes(*origin: Value) -> Support:
     """Show the lines through a point: one factor varies, the others stay at `origin`."""
-    return Axes(tuple(map(float, origin)))
+    return Axes(_values(origin))
 
 
 def band(width: float, *names: str) -> Support:
@@ -480,14 +517,14 @@ def band(width: float, *names: str) -> Support:
     return Band(float(width), names)
 
 
-def table(rows: Sequence[Sequence[float]] | Points) -> Support:
-    """Show the listed combinations, one row each."""
-    listed = tuple(tuple(map(float, row)) for row in rows)
+def table(rows: Iterable[Any]) -> Support:
+    """Show the listed combinations, one row each: `table([("cup", 3), ("ball", 4)])`."""
+    listed = tuple(map(_values, rows))
     if not listed:
         raise Refused("table([]) shows nothing; list one combination or more.")
     if len({len(row) for row in listed}) > 1:
         raise Refused(
-            "The table has rows of different lengths; give every combination one number a "
+            "The table has rows of different lengths; give every combination one value per "
             "coordinate."
         )
     return Table(listed)
@@ -500,28 +537,29 @@ def fraction(share: float, *, seed: int = 0) -> Support:
     return Fraction(float(share), seed)
 
 
-def unseen(space: Space, z: Points, query: Points) -> dict[str, list[tuple[float, ...]]]:
-    """List, for each discrete factor, the values that `query` holds and `z` never shows.
+def unseen(space: Space, z: Points, query: Points) -> dict[str, list[tuple[Value, ...]]]:
+    """List, per discrete factor, the values (or labels) that occur in `query` but never in `z`.
 
     >>> from recombine.core.space import grid
-    >>> s = grid(a=2, b=2)
-    >>> unseen(s, box(a=(0, 1)).points(s), s.points())
-    {'a': [(1.0,)]}
+    >>> s = grid(shape=["cup", "ball"], b=2)
+    >>> unseen(s, box(shape=(0, 1)).points(s), s.points())
+    {'shape': [('ball',)]}
     """
 
-    def shown(points: Points, f: Factor) -> set[tuple[float, ...]]:
+    def rows(points: Points, f: Factor) -> set[tuple[float, ...]]:
         return {tuple(row) for row in np.unique(points[:, space.blocks[f.name]], axis=0).tolist()}
 
-    lost = {
-        f.name: sorted(shown(query, f) - shown(z, f)) for f in space.factors if f.levels is not None
-    }
-    return {name: rows for name, rows in lost.items() if rows}
+    missing: dict[str, list[tuple[Value, ...]]] = {}
+    for f in space.factors:
+        if f.levels is not None and (lost := sorted(rows(query, f) - rows(z, f))):
+            missing[f.name] = [tuple(f.decode(np.array(r))) if f.labels else r for r in lost]
+    return missing
 
 
 def warn_unseen(space: Space, z: Points, query: Points) -> None:
-    """Warn when a training set hides some value altogether, as no model could know it."""
+    """Warn when some value of a factor never occurs in training: no model could know it."""
     for name, rows in unseen(space, z, query).items():
-        some = ", ".join("/".join(f"{v:g}" for v in row) for row in rows[:6])
+        some = ", ".join("/".join(_show((v,)) for v in row) for row in rows[:6])
         warnings.warn(
             f"The split is not compositional: {len(rows)} value{'s' * (len(rows) > 1)} of {name} "
             f"never occur{'s' * (len(rows) == 1)} in training ({some}{', …' * (len(rows) > 6)}). "

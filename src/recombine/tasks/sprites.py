@@ -88,7 +88,7 @@ def world(objects: int = 2, factors: str = "x,y,shape,scale,hue") -> Space:
     """Build the space of some sprites: a block of the unit cube for each.
 
     >>> print(world(factors="x,y,scale"))
-    Space(sprite1: [0, 1)^3, sprite2: [0, 1)^3)
+    Space(sprite1: [0, 1]^3, sprite2: [0, 1]^3)
     """
     dim = len(_chosen(factors))
     return cube(**{f"sprite{k + 1}": dim for k in range(objects)})

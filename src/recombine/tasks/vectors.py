@@ -26,7 +26,7 @@ def world(components: int = 2, latents: int = 2) -> Space:
     """Build the space of some components: a block of the unit cube for each.
 
     >>> print(world())
-    Space(part1: [0, 1)^2, part2: [0, 1)^2)
+    Space(part1: [0, 1]^2, part2: [0, 1]^2)
     """
     if min(components, latents) < 1:
         raise Refused(
