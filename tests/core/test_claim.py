@@ -8,7 +8,19 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN, Claim, decide, interval, scores
+from recombine.core.claim import (
+    CLAIMS,
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Evidence,
+    Rule,
+    decide,
+    interval,
+    scores,
+)
+from recombine.core.claim import claim as register
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.runs.judge import judge, judge_all
@@ -72,6 +84,56 @@ def record(toy, level, seed, size="quick", **changes) -> Record:
     cfg = toy.configure(size, level=level)
     id = identify(toy, cfg, seed, size)
     return Record(id, toy.name, size, jsonable(cfg), seed, **given)
+
+
+def evidence(**runs):
+    """Invent five records per run from the scores of a function of the seed."""
+    return Evidence(
+        {
+            name: [Record(f"{name}{s}", "", "quick", {}, s, scores=of(s)) for s in range(5)]
+            for name, of in runs.items()
+        }
+    )
+
+
+TWO = evidence(
+    a=lambda s: {"id": 1.0 + s, "ood": 100.0 * (1 + s)},
+    b=lambda s: {"id": 2.0 + 2 * s, "ood": 400.0 * (1 + s)},
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [
+        ({"score": "id", "above": 0.0}, 3.0),  # the smaller of each seed
+        ({"score": "id", "below": 0.0}, 6.0),  # the larger one
+        ({"score": "id - ood", "below": 0.0}, -297.0),
+        ({"score": "1 - id", "below": 0.0}, -2.0),
+        ({"score": "ood / id", "above": 0.0}, 100.0),
+        ({"score": "ood", "compare": "b / a", "above": 0.0}, 4.0),
+        ({"score": "id", "compare": "a - b", "above": 0.0}, -3.0),
+        ({"score": "ood / id", "compare": "b / a", "above": 0.0}, 2.0),
+        ({"score": "ood / id", "above": 0.0, "log10": True}, 2.0),
+    ],
+)
+def test_a_rule_evaluates_its_score_and_comparison_per_seed(fields, value):
+    rule = {"above": None, "below": None, "compare": "", "log10": False, **fields}
+    verdict = Rule(**rule, what="it", exact=False)(TWO)
+    assert verdict.value == pytest.approx(value)
+    assert verdict.seeds == 5
+
+
+@pytest.mark.parametrize("bad", ["a * b", "a / b / c", "a -", "a/ b"])
+def test_an_expression_that_cannot_be_read_is_refused_at_registration(bad, toy, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, toy.name, toy)
+    for fields in (
+        {"score": bad},
+        {"score": "score", "compare": bad},
+        {"score": "score", "compare": "a"},
+    ):
+        with pytest.raises(Refused, match="'a / b' or 'a - b'"):
+            register(toy.name, name="bad", sentence="It is bad.", above=0.0, **fields)
+    assert f"{toy.family}.bad" not in CLAIMS
 
 
 def test_five_seeds_of_every_run_decide_at_their_own_size(toy, claim):

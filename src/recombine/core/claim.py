@@ -124,25 +124,62 @@ class Rule:
     for a lower bound, the largest for an upper one.
     """
 
-    score: str
+    score: str  # a name, or "a / b" or "a - b" of two scores or numbers
     above: float | None
     below: float | None
     compare: str  # "a / b" or "a - b", by the names of runs
+    log10: bool
     what: str
     exact: bool
+
+    def __post_init__(self) -> None:
+        terms(self.score)
+        if self.compare and len(terms(self.compare)) == 1:
+            raise Refused(f"compare= needs 'a / b' or 'a - b' of two runs; got {self.compare!r}.")
 
     def __call__(self, evidence: Evidence[Any]) -> Verdict:
         """Check the records."""
         if self.compare:
-            a, operator, b = self.compare.split(" ")
-            left, right = scores(evidence[a], self.score), scores(evidence[b], self.score)
-            values = left / right if operator == "/" else left - right
+            a, operator, b = terms(self.compare)
+            values = combine(self.values(evidence[a]), operator, self.values(evidence[b]))
         else:
-            each = np.stack([scores(run, self.score) for _, run in evidence.items()])
+            each = np.stack([self.values(run) for _, run in evidence.items()])
             values = each.max(axis=0) if self.above is None else each.min(axis=0)
+        if self.log10:
+            values = np.log10(values)
         if self.exact:
             return exact(float(values[0]), above=self.above, below=self.below, what=self.what)
         return decide(values, above=self.above, below=self.below, what=self.what)
+
+    def values(self, records: Sequence[Scored]) -> NDArray[np.float64]:
+        """Evaluate the score in order of seed."""
+        parts = terms(self.score)
+        if len(parts) == 1:
+            return scores(records, self.score)
+        a, b = (
+            np.float64(part) if part.isdigit() else scores(records, part)
+            for part in (parts[0], parts[2])
+        )
+        return combine(a, parts[1], b)
+
+
+def terms(expression: str) -> list[str]:
+    """Split "a", "a / b" or "a - b" into words; refuse anything else.
+
+    >>> terms("mse_ood / mse_id")
+    ['mse_ood', '/', 'mse_id']
+    """
+    words = expression.split(" ")
+    if len(words) == 1 or (len(words) == 3 and words[1] in ("/", "-") and all(words)):
+        return words
+    raise Refused(f"A claim needs one name, 'a / b' or 'a - b'; got {expression!r}.")
+
+
+def combine(
+    a: NDArray[np.float64] | np.float64, operator: str, b: NDArray[np.float64] | np.float64
+) -> NDArray[np.float64]:
+    """Divide or subtract, seed by seed."""
+    return np.asarray(a / b if operator == "/" else a - b)
 
 
 @overload
@@ -155,6 +192,7 @@ def claim(
     above: float | None = None,
     below: float | None = None,
     compare: str = "",
+    log10: bool = False,
     what: str = "",
     runs: Runs | Callable[[str], Runs] = ({},),
     seeds: int = 5,
@@ -183,6 +221,7 @@ def claim(
     above: float | None = None,
     below: float | None = None,
     compare: str = "",
+    log10: bool = False,
     what: str = "",
     runs: Runs | Callable[[str], Runs] = ({},),
     seeds: int = 5,
@@ -206,7 +245,9 @@ def claim(
     ```
 
     - runs: the fields that each run changes, by the run's name, or a function of the size
+    - score: a score's name, or `"a / b"` or `"a - b"` of two scores or numbers of one run
     - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
+    - log10: decide by the logarithm to base 10, for ratios that span orders of magnitude
     - paper, source: the published number and where it stands
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
@@ -236,7 +277,8 @@ def claim(
         if above is None and below is None:
             raise Refused(f"Claim {name!r} needs a bound: above, below or both.")
         stochastic = EXPERIMENTS[experiment].stochastic
-        rule = Rule(score, above, below, compare, what or score.replace("_", " "), not stochastic)
+        what = what or score.replace("_", " ")
+        rule = Rule(score, above, below, compare, log10, what, not stochastic)
         return add(name, sentence, rule, rule)
 
     def register(function: F) -> F:
