@@ -12,7 +12,9 @@ from recombine.core.error import Refused
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.models.decoders import cnn
+from recombine.training.difference import difference
 from recombine.training.fit import PROGRESS, cosine, fit, warm_up
+from recombine.training.loss import margin_cross_entropy
 from recombine.training.penalty import weight_norm
 
 F64 = torch.float64
@@ -210,6 +212,90 @@ def test_auto_takes_the_fastest_that_is_exact():
     assert engine(hooked) == "turn"
 
 
+class Strong(nn.Module):
+    """A model with a number that only a penalty reads."""
+
+    def __init__(self, strength: float) -> None:
+        super().__init__()
+        self.layer, self.strength = nn.Linear(5, 3), strength
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)
+
+
+def strong(strength: float) -> nn.Module:
+    with seeded(0):
+        return Strong(strength).double()
+
+
+def test_models_train_with_their_own_attributes():
+    def penalty(model, batch):
+        return model.strength * model.layer.weight.abs().sum()
+
+    strengths, keywords = (0.0, 1e-4, 3e-4), {"steps": 30, "batch": 7, "penalties": [penalty]}
+    alone = [strong(s) for s in strengths]
+    for m in alone:
+        fit(m, sample(), seed=4, engine="turn", **keywords)
+    together = [strong(s) for s in strengths]
+    assert fit(together, sample(), seed=[4] * 3, **keywords)[0].engine == "turn"
+    for a, b in zip(together, alone, strict=True):
+        same(a, b)
+    assert not together[0].layer.weight.equal(together[1].layer.weight)
+    with pytest.raises(Refused, match=r"models 0 and 1 differ in Strong\.strength"):
+        fit([strong(0.0), strong(1e-4)], sample(), steps=1, engine="map")
+
+
+def test_an_engine_is_exact_in_every_penalty_and_gradient():
+    """Each of these agrees in the total loss up to 1e-3, or on two rows of the first data set."""
+    models = [strong(0.0), strong(0.0)]
+    own = {id(m): 1e-6 * i for i, m in enumerate(models)}
+
+    def by_model(model, batch):
+        return own.get(id(model), 0.0) * model.layer.weight.square().sum()
+
+    class Rare(Strong):
+        """Differs from model to model by a tensor that no one registered, on large inputs."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x) + self.shift * (x[:, :1] > 1.5)
+
+    class Cached(Strong):
+        """Counts its calls."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.strength += 1
+            return self.layer(x)
+
+    assert fit(models, sample(), steps=1, penalties=[by_model])[0].engine == "turn"
+    rare = [Rare(0.0).double() for _ in range(2)]
+    for i, m in enumerate(rare):
+        m.shift = torch.full((1,), float(i), dtype=F64)
+    assert fit(rare, sample(), steps=1)[0].engine == "turn"
+    counting = [Cached(0.0).double() for _ in range(2)]
+    assert fit(counting, sample(), steps=3)[0].engine == "turn"
+    assert counting[0].strength == counting[1].strength >= 3
+    scaled = [chain(s) for s in range(2)]
+    scaled[1][0].weight.register_hook(lambda grad: 2 * grad)
+    assert fit(scaled, sample(), steps=1)[0].engine == "turn"
+
+
+def test_modules_are_compared_by_value():
+    def build(slope=0.1, extra=None):
+        model = nn.Sequential(nn.Linear(2, 2), nn.LeakyReLU(slope))
+        model.note = {"sizes": [1, 2], "table": np.arange(3), "f": lambda x: x + slope}
+        model.alias, model.extra = [model[0]], extra
+        return model
+
+    assert difference(build(), build()) == ""
+    assert difference(build(), build(0.2)) == "Sequential.note"
+    assert difference(build(), build(extra=torch.ones(2))) == "Sequential.extra"
+    assert difference(build(extra=torch.ones(2)), build(extra=torch.ones(2))) == ""
+    assert difference(nn.Linear(2, 2), nn.Linear(2, 2, bias=False)) == "Linear_parameters"
+    assert difference(nn.Linear(2, 2), nn.Linear(2, 2).double()) == "Linear_parameters"
+    assert difference(nn.Sequential(nn.ReLU()), nn.Sequential(nn.Tanh())) != ""
+    assert difference(nn.Sequential(nn.ReLU()), nn.Sequential()) != ""
+
+
 @pytest.mark.parametrize("build", [odd, lambda s: chain(s, nn.LayerNorm(8))], ids=["odd", "norm"])
 def test_mapped_models_are_as_alone(build):
     models = [build(s) for s in range(3)]
@@ -250,6 +336,27 @@ def test_randomness_and_buffers_depend_on_the_seed_only(extra):
     same(models[1], alone[1])
 
 
+@pytest.mark.parametrize("engine", ["stack", "map", "turn"])
+def test_scores_may_draw_random_numbers(engine):
+    """They change nothing in training, and depend on the model's seed and the step alone."""
+
+    def noisy(model):
+        return {"draw": torch.rand(()).item(), "again": torch.randn(3).sum().item()}
+
+    keywords = {"steps": 6, "every": 2, "batch": 7}
+    dropout = engine == "turn"  # the only engine that takes it
+    models = [chain(s, *[nn.Dropout(0.5)] * dropout) for s in range(3)]
+    plain, alone = [deepcopy(m) for m in models], deepcopy(models[1])
+    histories = fit(models, sample(), seed=[5, 6, 7], engine=engine, scores=noisy, **keywords)
+    fit(plain, sample(), seed=[5, 6, 7], engine=engine, **keywords)
+    [history] = fit(alone, sample(), seed=6, engine="turn", scores=noisy, **keywords)
+    for a, b in zip(models, plain, strict=True):
+        same(a, b)
+    assert histories[1].scores == history.scores
+    draws = [d for h in histories for d in h.scores["draw"]]
+    assert len(set(draws)) == 9
+
+
 def test_repeating_gives_the_same_bits():
     def run(seed):
         models = [chain(s) for s in range(3)]
@@ -269,7 +376,7 @@ def test_lbfgs_solves_least_squares():
     best = np.linalg.lstsq(x, data.y.numpy(), rcond=None)[0]
     np.testing.assert_allclose(model[0].weight.detach().numpy().T, best[:-1], atol=1e-5)
     assert len(history.loss) == 30
-    with pytest.raises(Refused, match="LBFGS does not treat every number by itself"):
+    with pytest.raises(Refused, match="LBFGS does not update each weight independently"):
         fit(model, data, steps=1, engine="stack", **newton)
 
 
@@ -338,17 +445,42 @@ def test_predict_is_the_model_in_pieces():
     assert not whole.requires_grad
 
 
+def test_shapes_are_checked_for_models_with_buffers():
+    data, x = sample(outputs=1), torch.zeros(1, 5, dtype=F64)
+    flat = Data(data.z, data.x, data.y[:, 0])
+
+    def build():
+        return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double()
+
+    losses = (None, margin_cross_entropy, nn.functional.l1_loss, nn.MSELoss())
+    for loss in losses:
+        model, keywords = build(), {} if loss is None else {"loss": loss}
+        before = weights(model)
+        with pytest.raises(Refused, match=r"outputs have shape \(1,\).*targets have shape \(\)"):
+            fit(model, flat, steps=1, **keywords)
+        assert all(a.equal(b) for a, b in zip(weights(model), before, strict=True))
+        fit(model, data, steps=1, **keywords)
+    with pytest.raises(Refused, match="targets have shape"):  # the second model is looked at too
+        fit([build(), nn.Linear(5, 2).double()], data, steps=1)
+    assert predict(build(), x).shape == (1, 1)
+
+
 REFUSED = {
-    "no model": ({"models": []}, "no model"),
+    "no model": ({"models": []}, "needs a model, .* got none"),
     "twice": ({"models": [MODEL := chain(0), MODEL]}, "same model twice"),
     "datas": ({"data": [sample()] * 2}, "1 models and 2 data sets"),
     "seeds": ({"seed": [1, 2]}, "1 models and 2 seeds"),
-    "steps": ({"steps": 0}, "0 steps"),
-    "batch": ({"batch": 0}, "1 or more"),
-    "every": ({"every": 0}, "1 or more"),
+    "steps": ({"steps": 0}, r"fit\(\) needs steps >= 1; got 0"),
+    "batch": ({"batch": 0}, "needs batch >= 1; got 0"),
+    "every": ({"every": 0}, "needs every >= 1; got 0"),
+    "lr": ({"lr": -1e-3}, "needs lr >= 0; got -0.001"),
+    "lr nan": ({"lr": float("nan")}, "needs lr >= 0; got nan"),
+    "clip": ({"clip": -1}, "needs clip > 0, or None for no clipping; got -1"),
+    "clip zero": ({"clip": 0.0}, "needs clip > 0"),
+    "clip nan": ({"clip": float("nan")}, "needs clip > 0"),
     "empty": ({"data": sample(n=0)}, "without a single example"),
     "shape": ({"data": sample(outputs=2)}, r"shape \(3,\).*shape \(2,\)"),
-    "loss": ({"loss": lambda p, y: (p - y).square()}, r"shape \(48, 3\), but one number"),
+    "loss": ({"loss": lambda p, y: (p - y).square()}, r"one number; got .* shape \(48, 3\)"),
     "frozen": ({"models": chain(0).requires_grad_(False)}, "without a parameter to train"),
     "device": ({"models": chain(0).to("meta")}, "cpu and meta"),
     "engine": ({"engine": "stak"}, "Did you mean 'stack'"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from typing import Any, final
 
 import torch
@@ -13,11 +12,10 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.func import functional_call, stack_module_state, vmap
 
-from recombine.core.error import Refused, nearest
+from recombine.core.error import Refused
+from recombine.training.loss import Loss, mse
 from recombine.training.noise import Noise
 from recombine.training.penalty import Batch, Chain, Chained, Penalty, layers_of
-
-Loss = Callable[[Tensor, Tensor], Tensor]  # prediction, target -> one number
 
 POINTWISE = (
     nn.ReLU,
@@ -30,51 +28,66 @@ POINTWISE = (
     nn.Softplus,
     nn.Identity,
 )
-CONVOLUTIONS = nn.modules.conv._ConvNd
 
-
-def mse(prediction: Tensor, target: Tensor) -> Tensor:
-    """Mean squared error."""
-    return (prediction - target).square().mean()
-
-
-class Ensemble(ABC):
-    """What the training loop needs of one model or of many: parameters, losses and a way out."""
-
-    parameters: list[Tensor]
-
-    @abstractmethod
-    def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Give each model's total loss and its data part, both of shape (models,)."""
-
-    @abstractmethod
-    def write(self, rows: Sequence[int]) -> None:
-        """Copy the weights of some models back into their modules."""
+# Outputs (models, batch, …); then the data loss and every unscaled penalty, each (models,).
+Parts = tuple[Tensor, list[Tensor]]
 
 
 class Objective(nn.Module):
-    """A model with its loss and penalties: inputs and targets in, two numbers out."""
+    """A model with its loss and penalties: inputs and targets in, losses out."""
 
     def __init__(self, model: nn.Module, loss: Loss, penalties: Sequence[Penalty]) -> None:
         super().__init__()
         self.model = model
-        self.loss = loss
+        self.functions = (loss,)  # in a tuple, so that a loss that is a module is no part of this
         self.penalties = list(penalties)
         self.factors = [1.0] * len(self.penalties)  # set by the loop, step by step
 
-    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the penalties to the loss."""
-        data = self.loss(self.model(x), y)
+    @property
+    def loss(self) -> Loss:
+        """The loss function."""
+        return self.functions[0]
+
+    def forward(self, x: Tensor, y: Tensor, *, apart: bool = False) -> tuple[Tensor, ...]:
+        """Return the total and the data loss; if `apart`, outputs, data loss and each penalty."""
+        outputs = self.model(x)
+        data = self.loss(outputs, y)
         if data.ndim:
             raise Refused(
-                f"The loss gave a tensor of shape {tuple(data.shape)}, but one number is needed; "
-                "average it, as in reduction='mean'."
+                f"The loss must return one number; got a tensor of shape {tuple(data.shape)}. "
+                "Average it, as in reduction='mean'."
             )
+        if apart:
+            return outputs, data, *(p(self.model, Batch(x, y)) for p in self.penalties)
         total = data
         for factor, penalty in zip(self.factors, self.penalties, strict=True):
-            if factor:  # one that has not begun costs nothing
+            if factor:  # a penalty that has not begun costs nothing
                 total = total + factor * penalty(self.model, Batch(x, y))
         return total, data
+
+
+class Ensemble(ABC):
+    """What the training loop needs of one model or many: parameters, losses, trained weights."""
+
+    objectives: Sequence[Objective]
+    parameters: list[Tensor]
+
+    @abstractmethod
+    def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return each model's total loss and its data loss, both of shape (models,)."""
+
+    @abstractmethod
+    def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:
+        """Take one model's share of tensors shaped like `parameters`, shaped like its own."""
+
+    def write(self, rows: Sequence[int]) -> None:
+        """Copy the weights of some models back into their modules."""
+        with torch.no_grad():
+            for row in rows:
+                own = self.objectives[row].model.parameters()
+                for parameter, value in zip(own, self.of_model(self.parameters, row), strict=True):
+                    if parameter is not value:
+                        parameter.copy_(value)
 
 
 @final
@@ -82,7 +95,7 @@ class Single(Ensemble):
     """One model; convolutions in channels-last order, which is faster on every CPU we measured."""
 
     def __init__(self, objective: Objective) -> None:
-        self.objective = objective
+        self.objectives = [objective]
         self.parameters = list(objective.model.parameters())
 
     def __enter__(self) -> Single:
@@ -94,16 +107,17 @@ class Single(Ensemble):
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Call the model; `x` and `y` have a leading axis of one."""
-        total, data = self.objective(x[0], y[0])
+        total, data = self.objectives[0](x[0], y[0])
         return total[None], data[None]
 
-    def write(self, rows: Sequence[int]) -> None:
-        """Do nothing: the module trains in place."""
+    def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:
+        """Return the values: the module trains in place."""
+        return list(values)
 
     def _order(self, order: torch.memory_format) -> None:
         # Torch 2.13 writes beyond its memory in the backward pass of a narrow strided 1×1
         # convolution in channels-last order, so such layers stay as they are.
-        for module in self.objective.model.modules():
+        for module in self.objectives[0].model.modules():
             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)) and (
                 max(module.kernel_size) > 1 or max(module.stride) == 1
             ):
@@ -114,14 +128,14 @@ class Readout(Function):
     """Each model's mean squared error after a last linear layer, with few passes over memory.
 
     The residual is the only tensor as large as the targets: it lives in a buffer that every step
-    uses again, and its scale enters the gradients through their smaller factor.
+    reuses, and its scale enters the gradients through their smaller factor.
     """
 
     @staticmethod
     def forward(
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, y: Tensor, residual: Tensor
     ) -> Tensor:
-        """Give (models,) errors of `h @ weight + bias` against `y`; overwrite `residual`."""
+        """Return (models,) errors of `h @ weight + bias` against `y`; overwrite `residual`."""
         torch.sub(bias, y, out=residual).baddbmm_(h, weight)
         ctx.save_for_backward(h, weight)
         ctx.residual, ctx.scale = residual, 1 / residual[0].numel()
@@ -131,62 +145,83 @@ class Readout(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Give the gradients of `h`, `weight` and `bias`."""
+        """Return the gradients of `h`, `weight` and `bias`."""
         h, weight = ctx.saved_tensors
         scale = 2 * ctx.scale * grad[:, None, None]
-        wanted = ctx.needs_input_grad
-        to_h = ctx.residual.bmm(weight.mT) * scale if wanted[0] else None
-        to_weight = (h * scale).mT.bmm(ctx.residual) if wanted[1] else None
-        to_bias = ctx.residual.sum(dim=1, keepdim=True) * scale if wanted[2] else None
+        needed = ctx.needs_input_grad
+        to_h = ctx.residual.bmm(weight.mT) * scale if needed[0] else None
+        to_weight = (h * scale).mT.bmm(ctx.residual) if needed[1] else None
+        to_bias = ctx.residual.sum(dim=1, keepdim=True) * scale if needed[2] else None
         return to_h, to_weight, to_bias, None, None
 
 
 @final
 class Stacked(Ensemble):
-    """Chains of linear layers, pointwise functions and noise, with one batched product a layer.
+    """Chains of linear layers, pointwise functions and noise; one batched product per layer.
 
-    Each model draws its noise from a generator of its own, as it would alone; chained penalties
-    read the activity on its way.
+    Each model draws its noise from its own generator, as it would alone; chain penalties read the
+    activations of the same forward pass. Weights are cast to `dtype`, if given.
     """
 
-    def __init__(self, objectives: Sequence[Objective], seeds: Sequence[int]) -> None:
-        models, loss = [o.model for o in objectives], objectives[0].loss
-        self.objective = objectives[0]
-        self.chains = [layers_of(m) for m in models]
-        self.loss = loss
+    def __init__(
+        self,
+        objectives: Sequence[Objective],
+        seeds: Sequence[int],
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        self.objectives = objectives
+        models, self.loss = [o.model for o in objectives], objectives[0].loss
         device = next(models[0].parameters()).device
-        self.sources = [torch.Generator(device).manual_seed(s) for s in seeds]
-        carried = [
-            b for m in models if (b := dict(m.named_buffers()).get("coefficients")) is not None
-        ]
-        self.coefficients = torch.stack(carried) if len(carried) == len(models) else None
+        self.generators = [torch.Generator(device).manual_seed(s) for s in seeds]
+        coefficients = [dict(m.named_buffers()).get("coefficients") for m in models]
+        carried = [c for c in coefficients if c is not None]
+        self.coefficients = None
+        if len(carried) == len(models):
+            self.coefficients = cast(torch.stack(carried), dtype)
         self.parameters = []
         self.layers: list[tuple[nn.Module, list[Tensor]]] = []  # with their stacked weights
-        for alike in zip(*self.chains, strict=True):
-            held: list[Tensor] = []
-            if isinstance(alike[0], nn.Linear):
-                held = [_stack([layer.weight.T for layer in alike])]
-                if alike[0].bias is not None:
-                    held.append(_stack([layer.bias[None] for layer in alike]))
-            self.layers.append((alike[0], held))
-            self.parameters += held
+        for layers in zip(*map(layers_of, models), strict=True):
+            stacks: list[Tensor] = []
+            if isinstance(layers[0], nn.Linear):
+                stacks = [_leaf([layer.weight.T for layer in layers], dtype)]
+                if layers[0].bias is not None:
+                    stacks.append(_leaf([layer.bias[None] for layer in layers], dtype))
+            self.layers.append((layers[0], stacks))
+            self.parameters += stacks
         self.residual = torch.empty(0)
         last = max(
-            (i for i, (_, held) in enumerate(self.layers) if len(held) == 2),
+            (i for i, (_, stacks) in enumerate(self.layers) if len(stacks) == 2),
             default=len(self.layers),
         )
         reshaped = all(
             isinstance(m, (nn.Flatten, nn.Unflatten)) for m, _ in self.layers[last + 1 :]
         )
-        self.body = last if loss is mse and reshaped else len(self.layers)
+        self.body = last if self.loss is mse and reshaped else len(self.layers)
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Run (models, batch, …) through the chain and add the penalties."""
+        data, _, chain = self._run(x, y)
+        total, first = data, self.objectives[0]
+        for factor, penalty in zip(first.factors, first.penalties, strict=True):
+            if factor and isinstance(penalty, Chained):
+                total = total + factor * penalty.weight * penalty.term(chain)
+        return total, data
+
+    def parts(self, x: Tensor, y: Tensor) -> Parts:
         """Run (models, batch, …) through the chain."""
-        h, read = x, []
-        for layer, held in self.layers[: self.body]:
+        data, h, chain = self._run(x, y)
+        if self.body < len(self.layers):
+            h = self.residual + y.reshape(self.residual.shape)
+        penalties = [p for p in self.objectives[0].penalties if isinstance(p, Chained)]
+        return h, [data, *(p.weight * p.term(chain) for p in penalties)]
+
+    def _run(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Chain]:
+        """Return data losses, the last layer's values and the activations for the penalties."""
+        h, inputs = x, []  # what each linear layer reads
+        for layer, stacks in self.layers[: self.body]:
             if isinstance(layer, nn.Linear):
-                read.append(h)
-                h = h.bmm(held[0]) if len(held) == 1 else torch.baddbmm(held[1], h, held[0])
+                inputs.append(h)
+                h = h.bmm(stacks[0]) if len(stacks) == 1 else torch.baddbmm(stacks[1], h, stacks[0])
             elif isinstance(layer, nn.Flatten):
                 h = h.flatten(2)
             elif isinstance(layer, nn.Unflatten):
@@ -197,7 +232,7 @@ class Stacked(Ensemble):
                 h = layer(h)
         if self.body < len(self.layers):
             weight, bias = self.layers[self.body][1]
-            read.append(h)
+            inputs.append(h)
             shape = (*h.shape[:2], weight.shape[2])
             if self.residual.shape != shape:
                 self.residual = weight.new_empty(shape)
@@ -208,160 +243,71 @@ class Stacked(Ensemble):
             data = (h - y).square().flatten(1).mean(dim=1)
         else:
             data = vmap(self.loss)(h, y)
-        return self._penalized(data, read[1:]), data
+        weights = [stacks[0] for _, stacks in self.layers if stacks]
+        return data, h, Chain(weights, inputs[1:], self.coefficients)
 
     def _draw(self, h: Tensor) -> Tensor:
-        """Draw standard normal numbers, each model its own."""
+        """Draw standard normal numbers, each model from its own generator."""
         xi = torch.empty_like(h, requires_grad=False)
-        for row, source in zip(xi, self.sources, strict=True):
-            row.normal_(generator=source)
+        for row, generator in zip(xi, self.generators, strict=True):
+            row.normal_(generator=generator)
         return xi
 
-    def _penalized(self, data: Tensor, activities: list[Tensor]) -> Tensor:
-        """Add the penalties, all models at once."""
-        weights = [held[0] for _, held in self.layers if held]
-        at_work, total = Chain(weights, activities, self.coefficients), data
-        for factor, penalty in zip(self.objective.factors, self.objective.penalties, strict=True):
-            if factor and isinstance(penalty, Chained):
-                total = total + factor * penalty.weight * penalty.term(at_work)
-        return total
-
-    def write(self, rows: Sequence[int]) -> None:
-        """Copy rows of the stacks back."""
-        with torch.no_grad():
-            for row in rows:
-                for layer, (_, held) in zip(self.chains[row], self.layers, strict=True):
-                    if isinstance(layer, nn.Linear):
-                        layer.weight.copy_(held[0][row].T)
-                        if layer.bias is not None:
-                            layer.bias.copy_(held[1][row, 0])
+    def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:
+        """Turn rows of the stacks into weights (outputs, inputs) and biases (outputs,)."""
+        rows = iter(values)
+        return [
+            next(rows)[row].T if i == 0 else next(rows)[row, 0]
+            for _, stacks in self.layers
+            for i in range(len(stacks))
+        ]
 
 
 @final
 class Mapped(Ensemble):
-    """Any module that `torch.func` can map, with stacked state."""
+    """Any module that `torch.func` can map, with stacked state, cast to `dtype` if given."""
 
-    def __init__(self, objectives: Sequence[Objective]) -> None:
+    def __init__(self, objectives: Sequence[Objective], dtype: torch.dtype | None = None) -> None:
         self.objectives = objectives
-        self.state, self.buffers = stack_module_state(list(objectives))
+        state, buffers = stack_module_state(list(objectives))
+        self.state = {
+            name: cast(p.detach(), dtype).requires_grad_(p.requires_grad)
+            for name, p in state.items()
+        }
+        self.buffers = {name: cast(b, dtype) for name, b in buffers.items()}
         self.parameters = list(self.state.values())
         self._call = vmap(self._one)
+        self._call_apart = vmap(self._one_apart)
 
     def _one(self, state: dict[str, Any], buffers: dict[str, Any], x: Tensor, y: Tensor) -> Any:
         return functional_call(self.objectives[0], (state, buffers), (x, y))
+
+    def _one_apart(
+        self, state: dict[str, Any], buffers: dict[str, Any], x: Tensor, y: Tensor
+    ) -> Any:
+        return functional_call(self.objectives[0], (state, buffers), (x, y), {"apart": True})
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Map the first objective over the stacked state."""
         total, data = self._call(self.state, self.buffers, x, y)
         return total, data
 
-    def write(self, rows: Sequence[int]) -> None:
-        """Copy rows of the stacks back."""
-        with torch.no_grad():
-            for row in rows:
-                for name, parameter in self.objectives[row].named_parameters():
-                    parameter.copy_(self.state[name][row])
+    def parts(self, x: Tensor, y: Tensor) -> Parts:
+        """Map the first objective over the stacked state."""
+        outputs, *losses = self._call_apart(self.state, self.buffers, x, y)
+        return outputs, losses
+
+    def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:
+        """Take rows of the stacks."""
+        return [value[row] for value in values]
 
 
-def _stack(weights: Sequence[Tensor]) -> Tensor:
+def cast(t: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """Convert floating-point numbers; leave others, and everything if `dtype` is None."""
+    return t.to(dtype) if dtype and t.is_floating_point() else t
+
+
+def _leaf(weights: Sequence[Tensor], dtype: torch.dtype | None) -> Tensor:
     """Stack weights into a new leaf that trains if they did."""
-    stack = torch.stack([w.detach() for w in weights]).contiguous()
+    stack = cast(torch.stack([w.detach() for w in weights]), dtype).contiguous()
     return stack.requires_grad_(weights[0].requires_grad)
-
-
-def stackable(model: nn.Module) -> bool:
-    """Tell whether `Stacked` knows every layer of the model, and none occurs twice."""
-    layers = layers_of(model)
-    own = sum(len(list(layer.parameters())) for layer in layers)
-    return own == len(list(model.parameters())) and all(
-        type(layer) in (nn.Linear, Noise, *POINTWISE)
-        or (type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1))
-        or (type(layer) is nn.Unflatten and layer.dim == 1)
-        for layer in layers
-    )
-
-
-def constant(objective: Objective, x: Tensor, y: Tensor) -> bool:
-    """Tell whether a forward pass leaves the buffers as they are (batch norm does not)."""
-    if not any(True for _ in objective.buffers()):
-        return True
-    trial = deepcopy(objective)
-    trial(x, y)
-    pairs = zip(objective.buffers(), trial.buffers(), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)
-
-
-def exact(
-    build: Callable[[], Ensemble], objectives: Sequence[Objective], x: Tensor, y: Tensor
-) -> bool:
-    """Tell on a small batch whether an ensemble can train and gives each model its own loss.
-
-    Random layers refuse to be mapped, and so does whatever else `torch.func` cannot do; models
-    that differ in more than their weights give other losses.
-    """
-    try:
-        if not constant(objectives[0], x[0], y[0]):
-            return False
-        trial = build()
-        total, _ = trial.losses(x, y)
-        trained = [p for p in trial.parameters if p.requires_grad]
-        torch.autograd.grad(total.sum(), trained, allow_unused=True)
-        with torch.no_grad():
-            alone = []
-            for i, (o, a, b) in enumerate(zip(objectives, x, y, strict=True)):
-                with torch.random.fork_rng(devices=[]):  # the stack draws its noise alike
-                    torch.manual_seed(i)
-                    alone.append(o(a, b)[0])
-    except (RuntimeError, TypeError, ValueError):  # what torch.func raises for what it cannot map
-        return False
-    return torch.allclose(total, torch.stack(alone), rtol=1e-3, atol=1e-6, equal_nan=True)
-
-
-def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> str:
-    """Choose how to train: 'stack', 'map' or 'turn'; 'auto' takes the fastest that is exact."""
-    if name not in ("auto", "stack", "map", "turn"):
-        raise nearest("engine", name, ("auto", "stack", "map", "turn"))
-    first = objectives[0]
-    alike = len({_outline(o.model) for o in objectives}) == 1 and not any(
-        m._forward_hooks or m._forward_pre_hooks for o in objectives for m in o.modules()
-    )
-
-    # Penalties see activity without its noise, which a noisy stack does not hold.
-    noisy = any(isinstance(m, Noise) for m in first.modules())
-
-    def can_stack() -> bool:
-        return (
-            alike
-            and all(isinstance(p, Chained) and not (p.walks and noisy) for p in first.penalties)
-            and stackable(first.model)
-            and exact(lambda: Stacked(objectives, range(len(objectives))), objectives, x, y)
-        )
-
-    def can_map() -> bool:
-        # A module held under two names comes out of `functional_call` with mapped weights.
-        once = len(list(first.modules())) == len(list(first.named_modules(remove_duplicate=False)))
-        return alike and once and exact(lambda: Mapped(objectives), objectives, x, y)
-
-    if name == "stack" and not can_stack():
-        raise Refused(
-            "engine='stack' takes equal chains of Linear, pointwise and Noise layers, with no "
-            f"penalties but chained ones; {type(first.model).__name__} is not one. Use "
-            "engine='auto'."
-        )
-    if name == "map" and not can_map():
-        raise Refused(
-            "engine='map' takes equal models that torch.func can map: no randomness, no hooks, no "
-            f"buffers that change; {type(first.model).__name__} is not one. Use engine='auto'."
-        )
-    if name != "auto":
-        return name
-    if can_stack():
-        return "stack"
-    # Mapped convolutions become grouped ones, which are slower than one model after another.
-    slow = len(objectives) == 1 or any(isinstance(m, CONVOLUTIONS) for m in first.modules())
-    return "map" if not slow and can_map() else "turn"
-
-
-def _outline(model: nn.Module) -> tuple[Any, ...]:
-    """Describe all of a model but the values of its weights."""
-    return str(model), *((n, p.shape, p.requires_grad) for n, p in model.named_parameters())

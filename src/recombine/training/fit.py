@@ -9,6 +9,7 @@ from functools import partial
 from math import cos, isfinite, pi
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -17,25 +18,20 @@ from recombine.core.error import Refused
 from recombine.core.experiment import History
 from recombine.core.seed import seeded
 from recombine.core.task import Data
-from recombine.training.ensemble import (
-    Ensemble,
-    Loss,
-    Mapped,
-    Objective,
-    Single,
-    Stacked,
-    choose,
-    mse,
-)
+from recombine.training.engine import choose
+from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
+from recombine.training.loss import Loss, check_shapes, mse
 from recombine.training.penalty import Penalty
 
 Schedule = Callable[[float], float]  # share of training done -> factor
 Scorer = Callable[[nn.Module], Mapping[str, float]]
 
-# Who wants to know how far training is; `experiment` listens on behalf of the terminal.
+# Receives (steps done, steps in all) at every look; `execute` sets it for the terminal.
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
 
-# Optimizers that treat every number by itself, so that a stack trains as its members would.
+TRIAL = 256  # examples of each model on which engines are tried
+
+# Optimizers that update each weight independently, so that a stack trains as its members would.
 ELEMENTWISE = (
     "SGD",
     "Adam",
@@ -88,21 +84,35 @@ def fit(
 ) -> list[History]:
     """Train a model, or many models of one architecture at once; same numbers either way.
 
-    Give one `Data` for all models or one each, and one seed for each (`seed=0` counts up from 0).
-    `batch=None` is full-batch training; otherwise each model walks through its own endless
-    shuffle of the data, drawn from its seed. Every `every` steps (default: a hundredth of them) the
-    losses are looked at: the mean since the last look goes into the history, `scores(model)` is
-    recorded, training of a model ends when that mean is at most `stop`, and a loss (or, at the
-    end, a weight) that is not finite ends it with `diverged` set. `penalties` come plain or with a
-    schedule of their own; `clip` bounds each model's gradient norm; `options` go to the optimizer.
-    Numbers agree with training alone up to rounding; models are left in evaluation mode.
+    - models: one model, or one per seed
+    - data: one `Data` for all models, or one per model
+    - steps: optimizer steps
+    - batch: examples per step; each model goes through its own endless shuffle of its data, drawn
+      from its seed. None trains on the full batch
+    - lr, optimizer, options: `options` are further keywords of the optimizer
+    - loss: `(outputs, targets) -> one number`
+    - penalties: `(model, batch) -> one number`, added to the loss; with a schedule if in a pair
+    - schedule: share of training done -> factor of the learning rate
+    - clip: upper bound of each model's gradient norm
+    - stop: training of a model ends once its mean loss since the last look is at most this
+    - scores: `model -> {name: number}`, recorded at every look, in evaluation mode; random numbers
+      drawn there depend on the model's seed and the step alone and leave training as it is
+    - every: steps between looks at the losses (default: a hundredth of `steps`)
+    - seed: one seed per model; an integer counts up from it
+    - engine: 'stack', 'map' or 'turn' (one model after another); 'auto' takes the fastest engine
+      that computes what each model computes alone
+
+    A loss that is not finite (or, at the end, a weight) ends a model's training, with `diverged`
+    set. Numbers agree with training alone up to rounding. Models are left in evaluation mode.
     """
     models = [models] if isinstance(models, nn.Module) else list(models)
     datas = [data] if isinstance(data, Data) else list(data)
     seeds = [seed + i for i in range(len(models))] if isinstance(seed, int) else list(seed)
     every = max(1, steps // 100) if every is None else every
-    with seeded(0):  # a trial may draw random numbers
-        _check(models, datas, seeds, loss, steps, batch, every)
+    _check(models, datas, seeds, steps, batch, every, lr, clip)
+    with seeded(0):  # a forward pass may draw random numbers
+        for i, m in enumerate(models):
+            _check_outputs(m, datas[i % len(datas)], loss)
     for m in models:
         m.train()
     terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
@@ -123,7 +133,7 @@ def fit(
             given.zero_grad(set_to_none=True)
             total, fitted = ensemble.losses(x, y)
             total.sum().backward()
-            if clip:
+            if clip is not None:
                 _clip(ensemble.parameters, clip, len(rows))
             recent.append(fitted.detach())
             return total.detach().sum()
@@ -153,7 +163,9 @@ def fit(
                     log[i] = replace(log[i], diverged=step + 1, stopped=False)
                     ended.append(i)
                 if scores and log[i].diverged is None:
-                    for name, value in scores(model.eval()).items():
+                    with seeded(_seed(seeds[rows[i]], step + 1)):
+                        values = scores(model.eval())
+                    for name, value in values.items():
                         log[i].scores.setdefault(name, []).append(float(value))
                     model.train()
             live = [i for i in live if i not in ended]
@@ -164,12 +176,14 @@ def fit(
         given.zero_grad(set_to_none=True)
         return log
 
-    with seeded(0):
-        trial = next(_batches(datas[:1] * len(models), min(2, len(datas[0])), seeds))
-        how = choose(_engine(engine, optimizer, datas), objectives, *trial)
+    how = _engine(engine, optimizer, datas)
+    if how != "turn":
+        rows = min(TRIAL, batch or TRIAL, len(datas[0]))
+        each = [datas[i % len(datas)] for i in range(len(models))]
+        with seeded(0):
+            how = choose(how, objectives, *next(_batches(each, rows, seeds)))
     if how == "stack":
-        with seeded(seeds[0]):  # scores may draw
-            history = loop(Stacked(objectives, seeds), range(len(models)), how)
+        history = loop(Stacked(objectives, seeds), range(len(models)), how)
     elif how == "map":
         history = loop(Mapped(objectives), range(len(models)), how)
     else:
@@ -199,32 +213,35 @@ def _check(
     models: Sequence[nn.Module],
     datas: Sequence[Data],
     seeds: Sequence[int],
-    loss: Loss,
     steps: int,
     batch: int | None,
     every: int,
+    lr: float,
+    clip: float | None,
 ) -> None:
     """Refuse what cannot be trained before anything is changed."""
     if not models:
-        raise Refused("fit was given no model; pass one, or one for each seed.")
+        raise Refused("fit() needs a model, or one model per seed; got none.")
     if len({id(m) for m in models}) < len(models):
-        raise Refused("fit was given the same model twice; build one for each seed.")
+        raise Refused("fit() got the same model twice; build one model per seed.")
     if len(datas) not in (1, len(models)):
         raise Refused(
-            f"fit was given {len(models)} models and {len(datas)} data sets; pass one for all, "
-            "or one for each model."
+            f"fit() got {len(models)} models and {len(datas)} data sets; pass one data set for "
+            "all models, or one per model."
         )
     if len(seeds) != len(models):
-        raise Refused(f"fit was given {len(models)} models and {len(seeds)} seeds; pass as many.")
-    if steps < 1 or every < 1 or (batch is not None and batch < 1):
-        raise Refused(
-            f"fit was asked for {steps} steps of {batch} examples and a look every {every}; all "
-            "must be 1 or more."
-        )
+        raise Refused(f"fit() got {len(models)} models and {len(seeds)} seeds; pass one per model.")
+    for name, number in (("steps", steps), ("batch", batch), ("every", every)):
+        if number is not None and number < 1:
+            raise Refused(f"fit() needs {name} >= 1; got {number}.")
+    if not lr >= 0:
+        raise Refused(f"fit() needs lr >= 0; got {lr}.")
+    if clip is not None and not clip > 0:
+        raise Refused(f"fit() needs clip > 0, or None for no clipping; got {clip}.")
     if not all(len(d) for d in datas):
-        raise Refused("fit was given data without a single example; widen the support.")
+        raise Refused("fit() got data without a single example; widen the support.")
     if not all(any(p.requires_grad for p in m.parameters()) for m in models):
-        raise Refused("fit was given a model without a parameter to train; unfreeze one.")
+        raise Refused("fit() got a model without a parameter to train; unfreeze one.")
     places = {str(p.device) for m in models for p in m.parameters()}
     places |= {str(d.x.device) for d in datas}
     if len(places) > 1:
@@ -232,19 +249,22 @@ def _check(
             f"Models and data lie on {' and '.join(sorted(places))}; move them to one device with "
             "model.to(device) and data.to(device)."
         )
-    if loss is mse and not _stateful(models[0]):
-        with torch.no_grad():
-            shape = models[0](datas[0].x[:1]).shape
-        if shape[1:] != datas[0].y.shape[1:]:
-            raise Refused(
-                f"The model gives outputs of shape {tuple(shape[1:])}, but the targets have shape "
-                f"{tuple(datas[0].y.shape[1:])}; build the model for this data."
-            )
 
 
-def _stateful(model: nn.Module) -> bool:
-    """Tell whether a trial forward pass might leave a trace, as batch norm does."""
-    return any(True for _ in model.buffers())
+def _check_outputs(model: nn.Module, data: Data, loss: Loss) -> None:
+    """Refuse outputs that the loss would broadcast against the targets; leave the model as is."""
+    model.eval()
+    buffers = [(b, b.clone()) for b in model.buffers()]
+    with torch.no_grad():
+        check_shapes(loss, model(data.x[:1]), data.y[:1])
+        for buffer, value in buffers:
+            buffer.copy_(value)
+
+
+def _seed(seed: int, step: int) -> int:
+    """Derive the seed of the scores of a step from a model's seed."""
+    state = np.random.SeedSequence([seed % 2**64, step]).generate_state(1, np.uint64)
+    return int(state[0])
 
 
 def _finite(model: nn.Module) -> bool:
@@ -258,14 +278,16 @@ def _native(kind: type[Optimizer], names: Sequence[str]) -> bool:
 
 def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str:
     """Turn 'auto' into 'turn' where models cannot train side by side, whatever they are."""
-    why = ""
+    reason = ""
     if not _native(optimizer, ELEMENTWISE):
-        why = f"{optimizer.__name__} does not treat every number by itself"
+        reason = f"{optimizer.__name__} does not update each weight independently"
     elif len({(d.x.shape, d.y.shape) for d in datas}) > 1:
-        why = "their data differ in shape"
-    if why and name in ("stack", "map"):
-        raise Refused(f"engine={name!r} trains models side by side, but {why}. Use engine='auto'.")
-    return "turn" if why and name == "auto" else name
+        reason = "their data differ in shape"
+    if reason and name in ("stack", "map"):
+        raise Refused(
+            f"engine={name!r} trains models side by side, but {reason}. Use engine='auto'."
+        )
+    return "turn" if reason and name == "auto" else name
 
 
 def _optimizer(

@@ -1,12 +1,43 @@
-"""Losses: functions `(prediction, target) -> Tensor` of one number, for `fit`."""
+"""Losses: functions `(prediction, target) -> Tensor` that return one number, for `fit`."""
 
-from torch import Tensor
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.functional import softplus
+
+from recombine.core.error import Refused
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def mse(prediction: Tensor, target: Tensor) -> Tensor:
+    """Mean squared error."""
+    return (prediction - target).square().mean()
 
 
 def margin_cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
     """Cross entropy of one output against targets of -1 and +1: mean log(1 + exp(-y f)).
 
-    Its gradient never vanishes, so that a long training nears the largest margin.
+    Its gradient never vanishes, so long training approaches the maximum margin.
     """
     return softplus(-target * prediction).mean()
+
+
+ELEMENTWISE = (
+    *(mse, margin_cross_entropy),
+    *(functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss),
+)
+ELEMENTWISE_MODULES = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
+
+
+def check_shapes(loss: Loss, prediction: Tensor, target: Tensor) -> None:
+    """Refuse shapes that an elementwise loss would broadcast, such as (n,) against (n, 1)."""
+    elementwise = loss in ELEMENTWISE or isinstance(loss, ELEMENTWISE_MODULES)
+    if elementwise and prediction.shape != target.shape:
+        raise Refused(
+            f"The model's outputs have shape {tuple(prediction.shape[1:])} per example, but the "
+            f"targets have shape {tuple(target.shape[1:])}; build the model for this data."
+        )

@@ -28,9 +28,8 @@ from recombine.runs.record import Record
 from recombine.tasks import symbolic
 from recombine.tasks.banks.bank import load
 from recombine.tasks.pictures import pictures
-from recombine.training.ensemble import mse
 from recombine.training.fit import fit
-from recombine.training.loss import margin_cross_entropy
+from recombine.training.loss import margin_cross_entropy, mse
 
 Run = dict[str, Any]
 

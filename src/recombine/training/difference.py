@@ -1,0 +1,92 @@
+"""Compare modules in everything but the values of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+REGISTERED = ("_parameters", "_buffers", "_modules")
+
+
+def difference(a: nn.Module, b: nn.Module) -> str:
+    """Name the first attribute in which two modules differ, other than values of weights.
+
+    >>> difference(nn.Linear(2, 3), nn.Linear(2, 3))
+    ''
+    >>> difference(nn.LeakyReLU(0.1), nn.LeakyReLU(0.2))
+    'LeakyReLU.negative_slope'
+    """
+    inside = [dict(m.named_modules(remove_duplicate=False)) for m in (a, b)]
+    if list(inside[0]) != list(inside[1]):
+        return "the names of their modules"
+    pairs = list(zip(inside[0].values(), inside[1].values(), strict=True))
+    compared = {(id(m), id(n)) for m, n in pairs}
+    for m, n in pairs:
+        if type(m) is not type(n):
+            return "the types of their modules"
+        for table in ("_parameters", "_buffers"):
+            if _outline(getattr(m, table)) != _outline(getattr(n, table)):
+                return f"{type(m).__name__}{table}"
+        states = [{k: v for k, v in vars(o).items() if k not in REGISTERED} for o in (m, n)]
+        for key in {**states[0], **states[1]}:
+            if any(key not in s for s in states) or not same(
+                states[0][key], states[1][key], compared
+            ):
+                return f"{type(m).__name__}.{key}"
+    return ""
+
+
+def _outline(tensors: Mapping[str, Tensor | None]) -> list[Any]:
+    """Describe all of some tensors but their values."""
+    return [
+        (name, t if t is None else (t.shape, t.dtype, t.device, t.requires_grad))
+        for name, t in tensors.items()
+    ]
+
+
+def same(a: Any, b: Any, compared: set[tuple[int, int]] | None = None) -> bool:
+    """Compare by value: containers, arrays, functions with their closures, plain objects."""
+    compared = set() if compared is None else compared
+    if a is b or (id(a), id(b)) in compared:
+        return True
+    if type(a) is not type(b):
+        return False
+    compared.add((id(a), id(b)))
+    if isinstance(a, Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and _equal(a, b)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if isinstance(a, Mapping):
+        return list(a) == list(b) and all(same(a[k], b[k], compared) for k in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(same(c, d, compared) for c, d in zip(a, b, strict=True))
+    if isinstance(a, partial):
+        return same((a.func, a.args, a.keywords), (b.func, b.args, b.keywords), compared)
+    if isinstance(a, MethodType):
+        return a.__func__ is b.__func__ and same(a.__self__, b.__self__, compared)
+    if isinstance(a, FunctionType):
+        return a.__code__ is b.__code__ and same(_captured(a), _captured(b), compared)
+    if "__eq__" in {k for c in type(a).__mro__[:-1] for k in vars(c)} and not is_dataclass(a):
+        try:
+            return bool(a == b)
+        except Exception:  # not comparable, so not known to be the same
+            return False
+    return hasattr(a, "__dict__") and same(vars(a), vars(b), compared)
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    """Compare bit by bit, but for NaN, which equals itself."""
+    return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+def _captured(function: FunctionType) -> tuple[Any, ...]:
+    """Return what a function carries beside its code."""
+    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    return cells, function.__defaults__, function.__kwdefaults__
