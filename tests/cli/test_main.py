@@ -141,7 +141,7 @@ def test_reproduce_judges_and_reports(capsys, tmp_path):
     assert found["claims"][0]["sentence"] in table.read_text()
     code, out, _ = call(capsys, "report", "--records", tmp_path)
     assert code == 0
-    assert "holds" in out or "does not hold" in out or "not enough data" in out
+    assert "not enough data" in out  # smoke runs decide nothing
     assert (tmp_path / "report.html").exists()
 
 

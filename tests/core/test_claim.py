@@ -12,6 +12,7 @@ from recombine.core.claim import (
     CLAIMS,
     FAILS,
     HOLDS,
+    MISSING,
     OPEN,
     Claim,
     Evidence,
@@ -46,14 +47,15 @@ def test_the_interval_is_students(values):
         ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 1.05}, OPEN),
         ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9, "below": 1.1}, OPEN),
         ([2.0] * 5, {"above": 2.0}, FAILS),
-        ([9.0] * 4, {"above": 1.0}, OPEN),
-        ([], {"above": 1.0}, OPEN),
+        ([9.0] * 4, {"above": 1.0}, MISSING),
+        ([], {"above": 1.0}, MISSING),
     ],
 )
 def test_a_claim_is_decided_by_the_whole_interval_of_five_seeds(values, bounds, outcome):
     verdict = decide(np.array(values), **bounds, what="number")
     assert (verdict.outcome, verdict.seeds) == (outcome, len(values))
     assert verdict.value == (pytest.approx(np.mean(values)) if values else None)
+    assert (verdict.above, verdict.below) == (bounds.get("above"), bounds.get("below"))
     if len(values) >= 5:
         assert verdict.interval == pytest.approx(interval(values))
 
@@ -140,7 +142,7 @@ def test_five_seeds_of_every_run_decide_at_their_own_size(toy, claim):
     records = [record(toy, level, seed) for seed in range(5) for level in (2, 1)]
     assert judge(claim, records, "quick").outcome == HOLDS
     assert judge(claim, records, "quick").value == pytest.approx(1)
-    assert judge(claim, records, "paper").outcome == OPEN
+    assert judge(claim, records, "paper").outcome == MISSING
     assert [(j.size, j.verdict.outcome) for j in judge_all(records) if j.claim is claim] == [
         ("quick", HOLDS)
     ]
@@ -148,17 +150,24 @@ def test_five_seeds_of_every_run_decide_at_their_own_size(toy, claim):
     assert (row["sentence"], row["verdict"], row["seeds"]) == ("The second is larger.", HOLDS, 5)
 
 
+def test_smoke_runs_decide_nothing(toy, claim):
+    records = [record(toy, level, seed, size="smoke") for seed in range(5) for level in (2, 1)]
+    verdict = judge(claim, records, "smoke")
+    assert (verdict.outcome, verdict.value) == (MISSING, pytest.approx(1))
+    assert verdict.why.endswith("smoke runs decide nothing")
+
+
 def test_a_missing_run_is_named(toy, claim):
     records = [record(toy, level, seed) for seed in range(5) for level in (1, 2)][:-1]
     verdict = judge(claim, records, "quick")
-    assert (verdict.outcome, verdict.why) == (OPEN, "two: 4 of 5 seeds finished")
+    assert (verdict.outcome, verdict.why) == (MISSING, "two: 4 of 5 seeds finished")
 
 
 def test_a_failed_run_does_not_count_and_says_why(toy, claim):
     records = [record(toy, level, seed) for seed in range(5) for level in (1, 2)]
     records[-1] = record(toy, 2, 4, status=FAILED, error="Traceback\nValueError: no", scores={})
     verdict = judge(claim, records, "quick")
-    assert verdict.outcome == OPEN
+    assert verdict.outcome == MISSING
     assert verdict.why.endswith("4 of 5 seeds finished; seed 4 failed: ValueError: no")
 
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN, Verdict
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Verdict
 from recombine.core.error import Refused
 from recombine.core.registry import find
 from recombine.report import page as report
@@ -48,7 +48,7 @@ def judged():
     verdicts = [
         Verdict(HOLDS, 1.084, (1.02, 1.14), 5, "error, needed above 0.5"),
         Verdict(FAILS, 0.00027, (0.0001, 0.0005), 5, "error, needed above 0.5"),
-        Verdict(OPEN, None, None, 2, "2 of 5 seeds finished"),
+        Verdict(MISSING, None, None, 2, "2 of 5 seeds finished"),
     ]
     return [Judged(c, "smoke", v) for c, v in zip(claims, verdicts, strict=True)]
 

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from recombine.runs.record import Record
     from recombine.runs.sweep import Watch
 
-COLOR = {"holds": "green", "does not hold": "red", "not enough data": "yellow"}
+COLOR = {
+    "holds": "green",
+    "does not hold": "red",
+    "inconclusive": "yellow",
+    "not enough data": "bright_black",
+}
 
 
 def out() -> Console:

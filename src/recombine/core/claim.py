@@ -15,7 +15,9 @@ from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import F, enter, first_line, registry
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "not enough data"
+HOLDS, FAILS = "holds", "does not hold"
+OPEN = "inconclusive"  # the interval crosses the bound
+MISSING = "not enough data"  # fewer seeds finished than the claim needs
 LEAST = 5  # seeds below which nothing is decided
 
 Role = Literal["headline", "detail", "control", "beyond"]
@@ -49,13 +51,15 @@ R = TypeVar("R", bound=Scored)
 
 @dataclass(frozen=True)
 class Verdict:
-    """An outcome with the number that decided it."""
+    """An outcome with the number that decided it and the bounds it was held against."""
 
     outcome: str
     value: float | None = None
     interval: tuple[float, float] | None = None
     seeds: int = 0
     why: str = ""
+    above: float | None = None
+    below: float | None = None
 
 
 @dataclass(frozen=True)
@@ -345,7 +349,7 @@ def decide(
     """Decide by a mean over seeds: the whole interval must lie on one side of the bounds.
 
     It holds when the interval lies above `above` and below `below`, it does not hold when the
-    interval lies entirely beyond one of them, and an interval across a bound decides nothing.
+    interval lies entirely beyond one of them, and an interval across a bound is inconclusive.
     """
     v = np.asarray(values, dtype=np.float64)
     limits = {"above": above, "below": below}
@@ -353,13 +357,14 @@ def decide(
     asked = f"{what}, needed {' and '.join(bounds)}"
     if len(v) < LEAST:
         mean = float(v.mean()) if len(v) else None
-        return Verdict(OPEN, mean, None, len(v), f"{asked}; {LEAST} seeds are needed")
+        why = f"{asked}; {LEAST} seeds are needed"
+        return Verdict(MISSING, mean, None, len(v), why, above, below)
     low, high = interval(v)
     inside = (above is None or low > above) and (below is None or high < below)
     beyond = (above is not None and high <= above) or (below is not None and low >= below)
     outcome = HOLDS if inside else FAILS if beyond else OPEN
     why = asked if inside or beyond else f"{asked}; the interval crosses the bound"
-    return Verdict(outcome, float(v.mean()), (low, high), len(v), why)
+    return Verdict(outcome, float(v.mean()), (low, high), len(v), why, above, below)
 
 
 def exact(

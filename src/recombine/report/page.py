@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from recombine.core import disk
-from recombine.core.claim import FAILS, HOLDS, OPEN, interval
+from recombine.core.claim import FAILS, HOLDS, MISSING, OPEN, interval
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
 from recombine.core.registry import FIGURES, first_line, shelves
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = 24  # conditions of one experiment that are drawn; tables list all
-MARKS = {HOLDS: ("✓", "holds"), FAILS: ("✕", "fails"), OPEN: ("○", "open")}
+MARKS = {HOLDS: ("✓", "holds"), FAILS: ("✕", "fails"), OPEN: ("○", "open"), MISSING: ("–", "open")}
 MEANING = {
     "smoke": "seconds long: it shows that everything runs, and its numbers mean nothing",
     "quick": "a reduction that two CPU cores can run, not the paper's own settings",
@@ -178,10 +178,10 @@ def _count(outcome: str, n: int) -> str:
     >>> _count("holds", 3), _count("does not hold", 1), _count("not enough data", 2)
     ('3 claims hold', '1 claim does not hold', '2 claims: not enough data')
     """
-    plural = {HOLDS: "hold", FAILS: "do not hold", OPEN: f": {OPEN}"}
-    single = {HOLDS: HOLDS, FAILS: FAILS, OPEN: f": {OPEN}"}
-    words = f"{n} claim {single[outcome]}" if n == 1 else f"{n} claims {plural[outcome]}"
-    return words.replace(" :", ":")
+    plural = {HOLDS: " hold", FAILS: " do not hold"}
+    single = {HOLDS: f" {HOLDS}", FAILS: f" {FAILS}"}
+    words = single if n == 1 else plural
+    return f"{n} claim{'s' * (n != 1)}{words.get(outcome, f': {outcome}')}"
 
 
 def _rank(known: Sequence[str], name: str) -> int:

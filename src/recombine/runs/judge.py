@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recombine.core.claim import CLAIMS, OPEN, Claim, Evidence, Verdict
+from recombine.core.claim import CLAIMS, MISSING, Claim, Evidence, Verdict
 from recombine.core.experiment import EXPERIMENTS
 from recombine.runs.record import DONE, Record, identify, jsonable
 
@@ -40,7 +40,10 @@ class Judged:
 
 
 def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
-    """Check a claim against the finished records of its own runs at one size."""
+    """Check a claim against the finished records of its own runs at one size.
+
+    Smoke runs show that the code works; their verdict has a number but decides nothing.
+    """
     return _judge(claim, _index(records).get((claim.experiment, size), {}), size)
 
 
@@ -79,7 +82,10 @@ def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
             why = f"{name}: {len(runs[name])} of {claim.seeds} seeds finished"
             if bad := [r for r in present if r.status != DONE]:
                 why += f"; seed {bad[0].seed} {bad[0].status}: {bad[0].error.splitlines()[-1]}"
-            return Verdict(OPEN, seeds=len(runs[name]), why=why)
+            return Verdict(MISSING, seeds=len(runs[name]), why=why)
     shared = sorted(set.intersection(*map(set, runs.values())))
     used = shared if experiment.stochastic else shared[:1]
-    return claim.check(Evidence({name: [run[s] for s in used] for name, run in runs.items()}))
+    verdict = claim.check(Evidence({name: [run[s] for s in used] for name, run in runs.items()}))
+    if size == "smoke":
+        return replace(verdict, outcome=MISSING, why=f"{verdict.why}; smoke runs decide nothing")
+    return verdict

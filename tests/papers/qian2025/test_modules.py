@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from recombine.core.claim import FAILS, HOLDS, OPEN
+from recombine.core.claim import FAILS, HOLDS, MISSING
 from recombine.core.diagnostic import observe
 from recombine.core.support import everything
 from recombine.diagnostics.modularity import look
@@ -147,7 +147,7 @@ def test_between_the_bounds_there_are_neither_modules_nor_none(gap, modular, who
     records = [record(s, eigengap_out_min=gap, eigengap_out_max=gap) for s in range(5)]
     assert apart(records).outcome == modular
     assert joined(records).outcome == whole
-    assert apart(records[:4]).outcome == OPEN
+    assert apart(records[:4]).outcome == MISSING
 
 
 @pytest.mark.parametrize(
