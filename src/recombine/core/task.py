@@ -30,8 +30,9 @@ class Data:
         return len(self.x)
 
     def to(self, device: str | torch.device) -> Data:
-        """Move the tensors to a device."""
-        return replace(self, x=self.x.to(device), y=self.y.to(device))
+        """Move the tensors to a device; data that is already there is returned as it is."""
+        x, y = self.x.to(device), self.y.to(device)
+        return self if x is self.x and y is self.y else replace(self, x=x, y=y)
 
     def take(self, rows: Mask) -> Data:
         """Keep some rows."""
@@ -47,6 +48,10 @@ class Split:
     train: Data
     query: Data
     inside: Mask
+
+    def to(self, device: str | torch.device) -> Split:
+        """Move the data to a device."""
+        return replace(self, train=self.train.to(device), query=self.query.to(device))
 
     @property
     def seen(self) -> Data:

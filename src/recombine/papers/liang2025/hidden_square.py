@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import mean
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import measure, observe
+from recombine.core.diagnostic import Measured, Observed, measure
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.support import box, cross, values
@@ -21,8 +22,9 @@ from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.models.rendering import Rendered, low_rank, pixel_transformer, spatial_mlp
 from recombine.runs.record import Record
+from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.bumps import bumps, hole, striped_bumps
-from recombine.training.fit import cosine, fit
+from recombine.training.fit import cosine
 from recombine.training.penalty import Penalty, rank_entropy, stripe_variance
 
 Run = Mapping[str, Any]
@@ -32,7 +34,7 @@ LAYERS = ("transport", "ranks", "factorization")
 
 
 @dataclass(frozen=True)
-class Square:
+class Square(Training):
     """A bump world with a hidden region, a decoder, and how long it trains."""
 
     decoder: Literal["mlp", "cnn", "transformer", "spatial", "low_rank", "outer"] = "mlp"
@@ -68,8 +70,6 @@ class Square:
     dropout: float = 0.0
     """Share of activations set to zero in training (transformer)."""
     steps: int = 4000
-    batch: int = 32
-    lr: float = 1e-3
     decay: float = 0.01
     """Weight decay of AdamW."""
     anneal: bool = True
@@ -129,17 +129,17 @@ def penalties(cfg: Square) -> list[Penalty]:
     return [penalty(weight) for penalty, weight in terms if weight]
 
 
-def embeddings(model: nn.Module) -> dict[str, Any]:
-    """Give the images that a low-rank decoder draws for some values of each factor."""
+def embeddings(model: nn.Module, when: str) -> Measured:
+    """Return the images that a low-rank decoder draws for some values of each factor."""
     if not isinstance(model, Rendered):
         return {}
-    some = torch.linspace(0, model.side - 1, 4).round().long()
+    some = torch.linspace(0, model.side - 1, 4).round().long().to(next(model.parameters()).device)
     with torch.no_grad():
         drawn = [part.images(some) for part in (model.across, model.down)]
-    return {"embeddings": torch.stack(drawn).numpy()}  # (factors, values, rows, columns)
+    return {f"embeddings_{when}": torch.stack(drawn)}  # (factors, values, rows, columns)
 
 
-def kernel_answer(task: Task, split: Split) -> dict[str, float]:
+def kernel_answer(split: Split) -> Measured:
     """Score a kernel that knows only which coordinates two cells share, beside the network.
 
     Its one number is chosen by leaving out seen cells. In the hole its answers are sums of images
@@ -150,7 +150,9 @@ def kernel_answer(task: Task, split: Split) -> dict[str, float]:
         return {}
     found = kernel_fit(query.y.cpu().numpy(), query.z, inside, "three_valued")
     base = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
-    return {"kernel_risk_ood": found.ood / float(base[torch.from_numpy(~inside)].mean())}
+    return {
+        "kernel_risk_ood": found.ood / float(base[torch.from_numpy(~inside).to(base.device)].mean())
+    }
 
 
 @experiment(
@@ -161,39 +163,37 @@ def kernel_answer(task: Task, split: Split) -> dict[str, float]:
 def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
     """A decoder sees a bump everywhere except in a square, and is asked to draw it there."""
     task, splits = worlds(cfg, seeds)
-    models = [build(cfg, s.train, seed) for s, seed in zip(splits, seeds, strict=True)]
-    before = [embeddings(model) for model in models]
 
-    def risks(model: nn.Module) -> Mapping[str, float]:
-        found, _ = measure(observe(model, task, splits[0]), ("risk",))
+    def risks(seen: Observed) -> Mapping[str, float]:
+        found, _ = measure(seen, ("risk",))
         return {name: found[name] for name in ("risk_id", "risk_ood") if name in found}
 
-    histories = fit(
-        models,
-        [s.train for s in splits],
-        steps=cfg.steps,
-        batch=cfg.batch,
-        lr=cfg.lr,
+    return trial(
+        cfg,
+        seeds,
+        task,
+        splits,
+        partial(build, cfg),
+        diagnostics=(*OUTPUTS, *(LAYERS if cfg.layers else ())),
+        before=lambda model, split: embeddings(model, "start"),
+        after=further_scores,
+        follow=risks if cfg.follow else None,
         options={"weight_decay": cfg.decay},
         penalties=penalties(cfg),
         schedule=cosine() if cfg.anneal else None,
-        scores=risks if cfg.follow else None,
-        seed=seeds,
     )
-    results = []
-    for model, split, history, first in zip(models, splits, histories, before, strict=True):
-        seen = observe(model, task, split)
-        found, arrays = measure(seen, (*OUTPUTS, *(LAYERS if cfg.layers else ())))
-        found |= kernel_answer(task, split)
-        if {"factorization_input", "factorization_last"} <= set(found):
-            found["factorization_lost"] = found["factorization_input"] - found["factorization_last"]
-        if {"volume_ratio_input", "volume_ratio_last"} <= set(found):
-            found["volume_left"] = found["volume_ratio_last"] / found["volume_ratio_input"]
-        found |= {f"{name}_late": mean(values[-5:]) for name, values in history.scores.items()}
-        arrays |= {f"{k}_start": v for k, v in first.items()}
-        arrays |= {f"{k}_end": v for k, v in embeddings(model).items()}
-        results.append(Result(found, arrays | examples(seen), history))
-    return results
+
+
+def further_scores(trained: Trained) -> Measured:
+    """Compare the last layer with the input, the network with a kernel, and keep some images."""
+    scores, late = trained.scores, trained.history.scores
+    found: Measured = kernel_answer(trained.split)
+    if {"factorization_input", "factorization_last"} <= set(scores):
+        found["factorization_lost"] = scores["factorization_input"] - scores["factorization_last"]
+    if {"volume_ratio_input", "volume_ratio_last"} <= set(scores):
+        found["volume_left"] = scores["volume_ratio_last"] / scores["volume_ratio_input"]
+    found |= {f"{name}_late": mean(values[-5:]) for name, values in late.items()}
+    return found | embeddings(trained.model, "end") | examples(trained.observed)
 
 
 def own(size: str, decoder: str, encoding: str) -> Run:
