@@ -73,11 +73,22 @@ def flows(
     result = []
     for before, after in hidden_stages(model):
         with torch.no_grad():
-            into = vmap(jacrev(before))(x).abs().double()  # (n, units, inputs)
-            out = vmap(jacrev(after))(before(x)).abs().double()  # (n, outputs, units)
+            into = _slopes(before, x)  # (n, units, inputs)
+            out = _slopes(after, before(x))  # (n, outputs, units)
             flow = torch.einsum("nui,nku->uik", into, out) / len(x)
         result.append(flow.cpu().numpy())
     return result
+
+
+def _slopes(stage: nn.Module, x: Tensor) -> Tensor:
+    """Absolute derivatives of a stage at every point: (n, outputs, inputs)."""
+
+    def one(point: Tensor) -> Tensor:
+        out: Tensor = stage(point[None])  # layers such as Flatten expect a batch
+        return out.flatten()
+
+    slopes: Tensor = vmap(jacrev(one))(x)
+    return slopes.flatten(2).abs().double()
 
 
 def purity(flow: Float[np.ndarray, "units inputs outputs"]) -> float:
