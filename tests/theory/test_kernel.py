@@ -222,6 +222,15 @@ def test_addition_is_solvable_and_multiplication_is_not():
     assert "Not solvable" in str(products)
 
 
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1e-10, 0.0), (1e10, 0.0), (1.0, 1e10), (1e-10, 1e-3), (-1.0, 0.1)]
+)
+def test_solvability_does_not_depend_on_unit_or_offset(scale, shift):
+    shown, hidden = addition([0])
+    assert solvable(shown, hidden, scale * hidden.sum(axis=1) + shift).solvable
+    assert not solvable(shown, hidden, scale * hidden.prod(axis=1) + shift).solvable
+
+
 @pytest.mark.parametrize("hidden", [1, 2, 3])
 def test_context_dependence_is_solvable(hidden):
     shown, _, asked, y = context(3, hidden)
@@ -526,6 +535,7 @@ def test_exposure_numbers():
         (lambda: indicators(grid(2, 2, 2), grid(2, 2)), "2 components"),
         (lambda: seen(np.empty((0, 2))), "one point or more"),
         (lambda: solvable(grid(2, 2), grid(3, 3), np.zeros(4)), "9 points are asked"),
+        (lambda: solvable(grid(2, 2), grid(3, 3), np.full(9, np.nan)), "one finite number"),
         (lambda: solvable(grid(2, 2), grid(3, 3), np.zeros(9), "labels"), "labels are -1 and"),
         (lambda: values(by_salience([0.4]), grid(2, 2), np.zeros(3), grid(2, 2)), "one for each"),
         (lambda: leak.slope(0, 0.4), "p is 1 or more"),

@@ -219,6 +219,71 @@ def test_a_kernel_without_memory_says_how_far_it_stays_away(method, bias):
     np.testing.assert_allclose(found, limit, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("levels", [(2, 1), (3, 4), (20, 20)])
+def test_with_a_bias_a_kernel_that_is_constant_in_training_predicts_the_mean(method, levels, rng):
+    z = np.column_stack([grid(*levels), np.full(np.prod(levels), 7.0)])
+    for kernel in (Kernel({(): 0.3}, 3), Kernel({(2,): 0.1, (): 1e6}, 3)):
+        y = 1.5 + (rng.permutation(len(z)) - (len(z) - 1) / 2)
+        if method == "groups":
+            with pytest.raises(Refused, match="Give a ridge"):
+                regress(kernel, z, y, method=method, bias=True)
+            y = np.full(len(z), 1.5)
+        found = regress(kernel, z, y, method=method, bias=True)
+        np.testing.assert_allclose(found.predict(z), 1.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+def test_copies_weigh_what_a_singular_kernel_cannot_fit(bias, offset, rng):
+    linear = by_overlap([0.1, 0.5, 0.9])
+    z = grid(3, 3)
+    y = z.prod(axis=1) + offset
+    copies = rng.integers(1, 5, size=9)
+    copies[0] = 30
+    at = rng.permutation(np.repeat(np.arange(9), copies))
+    limit = regress(linear, z[at], y[at], ridge=1e-8, bias=bias).predict(z)
+    assert np.abs(limit - regress(linear, z, y, bias=bias).predict(z)).max() > 0.1
+    for method in ("auto", "dense", "quotient"):
+        found = regress(linear, z[at], y[at], bias=bias, method=method)
+        np.testing.assert_allclose(found.predict(z), limit, atol=1e-5)
+        np.testing.assert_allclose(
+            linear.gram(z, z[at]) @ found.dual + found.bias, limit, atol=1e-5
+        )
+    with pytest.raises(Refused, match="each shown equally often"):
+        regress(linear, z[at], y[at], bias=bias, method="grid")
+    even = np.tile(np.arange(9), 3)
+    np.testing.assert_allclose(
+        regress(linear, z[even], y[even], bias=bias, method="grid").predict(z),
+        regress(linear, z, y, bias=bias).predict(z),
+        atol=1e-9,
+    )
+
+
+def test_large_problems_with_copies_are_not_sent_to_the_grid(rng):
+    linear, z = by_overlap([0, 0.5, 1]), grid(25, 25)
+    at = np.append(np.arange(625), [7] * 50)
+    assert regress(linear, z[at], z[at].sum(axis=1)).method == "groups"
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("memory", [10.0**e for e in range(-15, -6)])
+def test_grid_and_dense_agree_on_which_weights_are_null(bias, memory, rng):
+    kernel = Kernel({(): 0.1, (0,): 0.4, (1,): 0.4, (0, 1): memory}, 2)
+    z, y = grid(12, 12), rng.normal(size=144)
+    dense, direct = (regress(kernel, z, y, method=m, bias=bias).residual for m in ("dense", "grid"))
+    assert (dense < 0.1) == (direct < 0.1)
+
+
+@pytest.mark.parametrize("unit", [1e-13, 1.0, 1e13])
+def test_different_targets_of_one_point_are_refused_in_any_unit(unit):
+    z, y = np.zeros((2, 2)), np.array([0.0, 1.0]) * unit
+    with pytest.raises(Refused, match="different targets"):
+        regress(by_salience([0.4]), np.concatenate([z, z + 1]), np.append(y, y))
+    same = regress(by_salience([0.4]), np.tile(z, (5, 1)), np.full(10, 0.1 * unit))
+    assert same.residual < 1e-12 * unit
+
+
 def test_a_component_with_one_value_is_a_constant(rng):
     z, y = grid(4, 4), rng.normal(size=16)
     kernel = random_network("relu", 3, 3)

@@ -124,8 +124,11 @@ def solvable(
     points that were shown are left out. Solvable does not mean solved: see `theory.solve`.
     """
     y = np.asarray(y, dtype=np.float64)
-    if y.shape != (len(asked),):
-        raise Refused(f"Targets have shape {y.shape}, but {len(asked)} points are asked.")
+    if y.shape != (len(asked),) or not np.isfinite(y).all():
+        raise Refused(
+            f"Targets have shape {y.shape}, but {len(asked)} points are asked; each needs one "
+            "finite number."
+        )
     if kind not in ("regression", "labels"):
         raise Refused(f"The kind is {kind!r}; it is 'regression' or 'labels'.")
     if kind == "labels":
@@ -152,7 +155,7 @@ def solvable(
         best, _, rank, _ = np.linalg.lstsq(dense, target, rcond=1e-10)
         error = target - dense @ best
         residual = float(np.abs(error).max())
-        good = residual <= TOLERANCE * max(1.0, float(np.abs(target).max()))
+        good = residual <= float(rounding(target, TOLERANCE))
         witness = None if good else _spread(error / (error @ target), rows, len(asked))
         return Certificate(good, kind, len(rows), int(rank), residual, witness, strange)
     rank = int(np.linalg.matrix_rank(dense, tol=1e-9))
@@ -178,6 +181,16 @@ def _spread(weights: Array, rows: NDArray[np.int64], n: int) -> Array:
     found = np.zeros(n)
     found[rows] = weights
     return found
+
+
+def rounding(y: NDArray[Any], share: float = 1e-12) -> Array:
+    """Largest error of targets, per column, that counts as none.
+
+    A share of their spread, since units and offsets are arbitrary, beside what float64 rounds away.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    eps = float(np.finfo(np.float64).eps)
+    return np.asarray(share * np.ptp(y, axis=0) + 16 * eps * np.abs(y).max(axis=0))
 
 
 def check_labels(y: NDArray[Any]) -> Array:

@@ -6,13 +6,24 @@ import warnings
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg.lapack import dpocon
 from scipy.optimize import nnls
 
 from recombine.core.error import Refused
 from recombine.theory.kernel import Array
 
 NULL = 1e-11  # eigenvalues below this share of the largest count as zero
+SAFE = 10.0  # LAPACK's estimate of a condition number is this close
 ROUNDS = 100  # of the active-set search that sharpens a margin
+
+
+def cutoff(largest: float, norm: float, n: int) -> float:
+    """Eigenvalue below which a direction counts as null, the same for every solver.
+
+    - largest: the largest eigenvalue of the directions that are solved for
+    - norm: norm of the whole n × n matrix; what is below n · eps · norm is rounding
+    """
+    return max(NULL * largest, n * float(np.finfo(np.float64).eps) * norm)
 
 
 def interpolate(k: Array, y: Array, ones: Array | None = None) -> tuple[Array, Array]:
@@ -22,9 +33,11 @@ def interpolate(k: Array, y: Array, ones: Array | None = None) -> tuple[Array, A
     ridge, which fits as well as it can, with the least norm.
     """
     right = y if ones is None else np.column_stack([y, ones])
+    n, norm = len(k), float(np.abs(k).sum(axis=0).max())
     try:
         factor = cho_factor(k, lower=True, check_finite=False)
-        if np.diag(factor[0]).min() ** 2 > NULL * np.diag(factor[0]).max() ** 2:
+        share, _ = dpocon(factor[0], norm, uplo="L")  # at most smallest / largest eigenvalue
+        if share > SAFE * cutoff(1.0, 1.0, n):
             a = cho_solve(factor, right, check_finite=False)
             a += cho_solve(factor, right - k @ a, check_finite=False)  # one step of refinement
             if ones is None:
@@ -39,11 +52,11 @@ def interpolate(k: Array, y: Array, ones: Array | None = None) -> tuple[Array, A
         return v if unit is None else np.asarray(v - np.outer(unit, unit @ v))
 
     value, vector = eigh(flat(flat(k).T))
-    keep = value > NULL * value[-1]
+    keep = value > cutoff(value[-1], norm, n)
     vector, value = vector[:, keep], value[keep]
     a = vector @ ((vector.T @ flat(y)) / value[:, None])
-    left = y - k @ a
-    b = np.zeros(y.shape[1]) if ones is None else ones @ left / (ones @ ones)
+    rest = y - k @ a
+    b = np.zeros(y.shape[1]) if ones is None else ones @ rest / (ones @ ones)
     return a, b
 
 

@@ -145,6 +145,6 @@ def equivalence_output(
     y = np.where(shown[:, 0] // 2 == shown[:, 1] // 2, 1.0, -1.0)
     counts = np.prod(np.array(size, dtype=np.float64)[shown], axis=1)
     small = Quotient(blocks(kernel, shown, shown, [size, size]), counts)
-    a, _ = small.regress(y[:, None], np.zeros(len(shown)), bias=False)
+    a, _ = small.regress(y[:, None], 0.0, bias=False)
     asked = blocks(kernel, z[hidden][:1], shown, [size, size])
     return float((asked @ (counts * a[:, 0]))[0])

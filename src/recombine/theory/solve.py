@@ -14,8 +14,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from recombine.core.error import Refused, nearest
 from recombine.core.space import Points
-from recombine.theory.conjunction import check_labels
-from recombine.theory.dual import hard_margin, interpolate
+from recombine.theory.conjunction import check_labels, rounding
+from recombine.theory.dual import cutoff, hard_margin, interpolate
 from recombine.theory.groups import Groups, check_shown, group, needed
 from recombine.theory.kernel import Array, Kernel, Subset
 from recombine.theory.symmetry import cells, quotient
@@ -72,12 +72,18 @@ def _weighted(kernel: Kernel) -> list[Subset]:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Distinct points with their average targets; a point shown c times has the ridge λ/c."""
+    """Distinct points with their average targets and how often each occurs.
+
+    With copies c on the diagonal of C, the dual of the distinct points solves (K + λ C⁻¹) a = y.
+    For a = √C u this reads (√C K √C + λ) u = √C y, which has the right limit for λ → 0 even when K
+    is singular: copies weigh what cannot be fitted.
+    """
 
     kernel: Kernel
     groups: Groups  # numbers the full conjunction only
     y: Array  # (size, outputs)
-    ridge: Array  # (size,)
+    copies: Array  # (size,)
+    ridge: float
     bias: bool
     memory: float
 
@@ -103,21 +109,24 @@ def _dense(p: _Problem) -> tuple[Array, Array, int]:
     n = p.groups.size
     p.afford(3 * 8.0 * n**2, "The Gram matrix of")
     k = p.kernel.gram(p.groups.points, p.groups.points)
+    root = np.sqrt(p.copies)
+    k *= np.outer(root, root)
     k[np.diag_indices(n)] += p.ridge
-    a, b = interpolate(k, p.y, np.ones(n) if p.bias else None)
-    return a, b, n
+    u, b = interpolate(k, root[:, None] * p.y, root if p.bias else None)
+    return root[:, None] * u, b, n
 
 
 def _groups(p: _Problem) -> tuple[Array, Array, int]:
     """Run conjugate gradients with group-sum products, one column of targets after another."""
     groups, n = p.conjunctions, p.groups.size
+    ridge = p.ridge / p.copies
 
     def flat(v: Array) -> Array:
         return v - v.mean() if p.bias else v
 
     def apply(v: Array) -> Array:
         v = flat(np.ravel(v))
-        return flat(groups.product(p.kernel, v) + p.ridge * v)
+        return flat(groups.product(p.kernel, v) + ridge * v)
 
     system = LinearOperator((n, n), matvec=apply, dtype=np.float64)
     found, levels = np.zeros_like(p.y), np.zeros(p.y.shape[1])
@@ -140,7 +149,7 @@ def _groups(p: _Problem) -> tuple[Array, Array, int]:
             )
         found[:, column] = a
         if p.bias:
-            levels[column] = (y - groups.product(p.kernel, a) - p.ridge * a).mean()
+            levels[column] = (y - groups.product(p.kernel, a) - ridge * a).mean()
     return found, levels, n
 
 
@@ -150,17 +159,20 @@ def _grid(p: _Problem) -> tuple[Array, Array, int]:
     With eigenprojectors made of means, Σ_A P_A / λ_A = Σ_B h_B · (mean over groups of B), where
     h_B = Σ_{A⊇B} (-1)^{|A - B|} / λ_A.
     """
-    if not p.groups.complete or np.ptp(p.ridge):
+    factors, levels, n = p.kernel.factors, p.groups.levels, p.groups.size
+    if not p.groups.complete or np.ptp(p.copies):
         raise Refused(
-            f"The {p.groups.size:,} points are not the complete grid of {p.groups.levels} values, "
-            "each shown equally often. Use method='groups'."
+            f"The {n:,} points are not the complete grid of {levels} values, each shown equally "
+            "often. Use method='groups' or method='dense'."
         )
-    factors, levels = p.kernel.factors, p.groups.levels
-    p.afford(needed(p.groups.size, factors, 2**factors), "Numbering all conjunctions of")
+    p.afford(needed(n, factors, 2**factors), "Numbering all conjunctions of")
     groups = group(p.groups.points)
-    ridge = float(p.ridge[0])
+    ridge = p.ridge / float(p.copies[0])
     spectrum = {a: s + ridge for a, s in p.kernel.spectrum(levels).items()}
-    small = 1e-13 * max(spectrum.values())
+    norm = max(spectrum.values())
+    if p.bias:
+        del spectrum[()]  # the bias fits constants
+    small = cutoff(max(spectrum.values(), default=0.0), norm, n)
     table = np.zeros((2,) * factors)
     for a, s in spectrum.items():
         table[tuple(int(c in a) for c in range(factors))] = 1 / s if s > small else 0.0  # pseudo
@@ -187,10 +199,10 @@ def _grid(p: _Problem) -> tuple[Array, Array, int]:
 
 def _quotient(p: _Problem) -> tuple[Array, Array, int]:
     """Solve for cells of points that symmetry makes alike."""
-    cell = cells(p.conjunctions, p.kernel, np.column_stack([p.y, p.ridge]))
+    cell = cells(p.conjunctions, p.kernel, np.column_stack([p.y, p.copies]))
     small = quotient(p.conjunctions, p.kernel, cell)
     first = np.unique(cell, return_index=True)[1]
-    a, b = small.regress(p.y[first], p.ridge[first], bias=p.bias)
+    a, b = small.regress(p.y[first], p.ridge, bias=p.bias, copies=p.copies[first])
     return a[cell], b, len(first)
 
 
@@ -207,7 +219,7 @@ def _choice(p: _Problem) -> str:
     many = needed(p.groups.size, p.kernel.factors, len(_weighted(p.kernel))) > p.memory
     if p.groups.size <= SMALL or many:
         return "dense"
-    return "grid" if p.groups.complete and not np.ptp(p.ridge) else "groups"
+    return "grid" if p.groups.complete and not np.ptp(p.copies) else "groups"
 
 
 def _distinct(kernel: Kernel, shown: Points) -> Groups:
@@ -250,15 +262,15 @@ def regress(
     if not ridge >= 0:
         raise Refused(f"The ridge is {ridge:g}; it must be zero or more.")
     columns = y.reshape(len(y), -1)
-    counts = groups.counts
+    counts = groups.counts.astype(np.float64)
     mean = np.stack([groups.gather(v) / counts for v in columns.T], axis=1)
-    apart = np.abs(columns - mean[groups.at]).max()
-    if ridge == 0 and apart > 1e-12 * max(1.0, np.abs(y).max()):
+    apart = np.abs(columns - mean[groups.at]).max(axis=0)
+    if ridge == 0 and (apart > rounding(columns)).any():
         raise Refused(
-            f"A point is shown several times with different targets (up to {apart:.2g} from their "
-            "mean), so nothing interpolates them. Give a ridge, or average them."
+            f"A point is shown several times with different targets (up to {apart.max():.2g} from "
+            "their mean), so nothing interpolates them. Give a ridge, or average them."
         )
-    problem = _Problem(kernel, groups, mean, ridge / counts, bias, memory)
+    problem = _Problem(kernel, groups, mean, counts, ridge, bias, memory)
     if method == "auto":
         method = _choice(problem)
     if method not in METHODS:
@@ -303,7 +315,7 @@ def margin(
     if not (np.abs(mean) == 1).all():
         raise Refused("A point is shown with both labels, so no margin separates them. Choose one.")
     n = groups.size
-    problem = _Problem(kernel, groups, mean[:, None], np.zeros(n), bias, memory)
+    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, bias, memory)
     cell = None
     if method != "dense":
         cell = cells(problem.conjunctions, kernel, mean)

@@ -30,12 +30,17 @@ class Quotient:
     mean: Array  # (cells, cells): average kernel value between points of two cells
     counts: Array  # (cells,): points in each
 
-    def regress(self, y: Array, ridge: Array, *, bias: bool) -> tuple[Array, Array]:
-        """Find each point's dual coefficient, by cell, and the bias, from targets by cell."""
-        root = np.sqrt(self.counts)
-        k = self.mean * np.outer(root, root) + np.diag(ridge)
-        a, b = interpolate(k, root[:, None] * y, root if bias else None)
-        return a / root[:, None], b
+    def regress(
+        self, y: Array, ridge: float, *, bias: bool, copies: Array | float = 1.0
+    ) -> tuple[Array, Array]:
+        """Find each point's dual coefficient, by cell, and the bias, from targets by cell.
+
+        `copies` says how often each point of a cell occurs in the data.
+        """
+        root = np.sqrt(self.counts * copies)
+        k = self.mean * np.outer(root, root) + ridge * np.eye(len(root))
+        u, b = interpolate(k, root[:, None] * y, root if bias else None)
+        return u * (root / self.counts)[:, None], b
 
     def margin(self, labels: Array, *, bias: bool) -> tuple[Array, float]:
         """Find each point's dual coefficient, by cell, and the bias of the hard margin."""
@@ -149,7 +154,7 @@ def quotient_cd(
     if loss == "margin":
         a, b = found.margin(y[~asked], bias=bias)
     elif loss == "regression":
-        duals, level = found.regress(y[~asked, None], np.zeros(len(shown)), bias=bias)
+        duals, level = found.regress(y[~asked, None], 0.0, bias=bias)
         a, b = duals[:, 0], float(level[0])
     else:
         raise Refused(f"The loss is {loss!r}; it is 'regression' or 'margin'.")
