@@ -17,7 +17,10 @@ from recombine.core.claim import (
     Claim,
     Evidence,
     Rule,
+    Verdict,
+    check_claim,
     decide,
+    exact,
     interval,
     scores,
 )
@@ -47,6 +50,9 @@ def test_the_interval_is_students(values):
         ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 1.05}, OPEN),
         ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9, "below": 1.1}, OPEN),
         ([2.0] * 5, {"above": 2.0}, FAILS),
+        ([0.95] * 11, {"below": 0.95}, FAILS),  # their mean is rounded below 0.95
+        ([0.1] * 10, {"above": 0.1}, FAILS),
+        ([0.95] * 11, {"above": 0.9, "below": 0.96}, HOLDS),
         ([9.0] * 4, {"above": 1.0}, MISSING),
         ([], {"above": 1.0}, MISSING),
     ],
@@ -58,6 +64,37 @@ def test_a_claim_is_decided_by_the_whole_interval_of_five_seeds(values, bounds, 
     assert (verdict.above, verdict.below) == (bounds.get("above"), bounds.get("below"))
     if len(values) >= 5:
         assert verdict.interval == pytest.approx(interval(values))
+
+
+@pytest.mark.parametrize("value", [0.95, 0.1, 1 / 3, 1e-300, -7e22])
+@pytest.mark.parametrize("n", [5, 7, 11])
+def test_equal_values_have_that_value_as_mean_and_interval(value, n):
+    verdict = decide([value] * n, above=0.0, what="number")
+    assert (verdict.value, verdict.interval) == (value, (value, value))
+    assert exact(value, above=0.0, what="number").interval == (value, value)
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "sentence"),
+    [
+        ([1.0] * 5, {}, "needs above=, below= or both to judge 'number'"),
+        ([float("nan")] * 5, {}, "needs above="),
+        ([float("nan")] * 5, {"above": 0.0}, "needs finite numbers to judge 'number'; got nan"),
+        ([1.0, 2.0, float("inf"), 1.0, 1.0], {"below": 0.0}, "got inf among 5"),
+        ([float("nan")], {"below": 0.0}, "got nan among 1"),
+    ],
+)
+def test_missing_bounds_and_numbers_that_are_not_finite_are_refused(values, bounds, sentence):
+    with pytest.raises(Refused, match=sentence):
+        decide(values, **bounds, what="number")
+    with pytest.raises(Refused, match="needs"):
+        exact(float("nan"), **bounds, what="number")
+
+
+def test_a_verdict_prints_as_one_line():
+    verdict = decide([1.0, 1.1, 1.2, 1.1, 1.0], above=0.9, what="ratio")
+    assert repr(verdict) == "holds: 1.08 [0.9761, 1.184] over 5 seeds (ratio, needed above 0.9)"
+    assert str(Verdict(MISSING, why="no run")) == "not enough data (no run)"
 
 
 @pytest.fixture
@@ -119,10 +156,93 @@ TWO = evidence(
     ],
 )
 def test_a_rule_evaluates_its_score_and_comparison_per_seed(fields, value):
-    rule = {"above": None, "below": None, "compare": "", "log10": False, **fields}
-    verdict = Rule(**rule, what="it", exact=False)(TWO)
+    verdict = rule(**fields)(TWO)
     assert verdict.value == pytest.approx(value)
     assert verdict.seeds == 5
+
+
+def rule(**fields):
+    plain = {"above": None, "below": None, "compare": "", "log10": False, "exact": False}
+    return Rule(**{**plain, **fields}, what="it")
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "outcome", "value"),
+    [
+        (0.0, 20.0, HOLDS, 3.0),  # both hold; the first is reported
+        (0.0, 6.0, OPEN, 6.0),  # the larger run crosses the upper bound
+        (0.0, 1.0, FAILS, 6.0),
+        (99.0, 6.0, FAILS, 3.0),
+    ],
+)
+def test_every_run_must_respect_both_bounds(above, below, outcome, value):
+    verdict = rule(score="id", above=above, below=below)(TWO)
+    assert (verdict.outcome, verdict.value) == (outcome, pytest.approx(value))
+
+
+def test_a_rule_of_a_closed_form_decides_by_its_one_number():
+    one = Evidence({name: run[:1] for name, run in TWO.items()})
+    verdict = rule(score="id", compare="b / a", above=1.0, exact=True)(one)
+    assert (verdict.outcome, verdict.value, verdict.seeds) == (HOLDS, 2.0, 1)
+
+
+def test_a_ratio_by_zero_or_a_logarithm_of_zero_is_refused_not_decided():
+    zero = evidence(a=lambda s: {"id": 1.0}, b=lambda s: {"id": 0.0})
+    for fields in ({"compare": "a / b"}, {"log10": True}):
+        with pytest.raises(Refused, match="finite numbers"):
+            rule(score="id", above=0.0, **fields)(zero)
+
+
+def test_evidence_is_a_sequence_and_has_named_runs():
+    assert len(TWO) == 10
+    assert [r.scores["id"] for r in TWO["a"]] == [1, 2, 3, 4, 5]
+    assert (TWO[0], TWO[-1]) == (TWO["a"][0], TWO["b"][-1])
+    assert list(TWO[5:]) == list(TWO["b"])
+    with pytest.raises(Refused, match="run of this claim called 'c'"):
+        TWO["c"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"score": "score"}, "needs a bound"),
+        ({"score": "score", "above": 0, "name": ""}, "needs name= and sentence="),
+        ({"score": "score", "above": 0, "sentence": ""}, "needs name= and sentence="),
+        ({"above": 0}, "needs score= too"),
+        ({"score": "score", "above": 0, "seeds": 4}, "needs seeds >= 5; got seeds=4"),
+        ({"score": "score", "above": 0, "runs": [{}, {}]}, "lists the run 'default' twice"),
+        ({"score": "score", "above": 0, "runs": []}, "needs one run or more"),
+        (
+            {"score": "score", "above": 0, "runs": {"one": {}}, "compare": "one / two"},
+            "run of claim 'bad' called 'two'",
+        ),
+    ],
+)
+def test_a_claim_that_cannot_be_decided_is_refused_at_registration(
+    fields, sentence, toy, monkeypatch
+):
+    monkeypatch.setitem(EXPERIMENTS, toy.name, toy)
+    with pytest.raises(Refused, match=sentence):
+        register(toy.name, **{"name": "bad", "sentence": "It is bad.", **fields})
+    assert f"{toy.family}.bad" not in CLAIMS
+
+
+def test_a_claim_on_an_unknown_experiment_is_refused_at_registration():
+    with pytest.raises(Refused, match=r"no experiment 'liang2025.hiden_square'. Did you mean"):
+        register("liang2025.hiden_square", runs=[{}])
+    with pytest.raises(Refused, match=r"There is no role 'headlin'. Did you mean 'headline'"):
+        check_claim("liang2025.hidden_square", "this", 5, "headlin")
+
+
+def test_two_claims_as_data_may_not_share_a_name(toy, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, toy.name, toy)
+    monkeypatch.setitem(CLAIMS, "toy.one", None)  # restored afterwards
+    del CLAIMS["toy.one"]
+    fields = {"name": "one", "sentence": "It is one.", "score": "score"}
+    register(toy.name, above=0.0, **fields)
+    register(toy.name, above=0.0, **fields)  # the file is imported again
+    with pytest.raises(Refused, match=r"Two claims are called 'toy\.one'"):
+        register(toy.name, above=1.0, **fields)
 
 
 @pytest.mark.parametrize("bad", ["a * b", "a / b / c", "a -", "a/ b"])

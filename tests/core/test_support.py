@@ -256,8 +256,11 @@ def test_a_support_of_nothing_or_of_another_space_is_refused(support, space, sen
         (lambda: band(0), "positive width"),
         (lambda: table([]), "shows nothing"),
         (lambda: table([(0, 1), (2,)]), "rows of different lengths"),
-        (lambda: fraction(0), "above 0 and at most 1"),
-        (lambda: fraction(80), "above 0 and at most 1"),
+        (lambda: fraction(0), "needs 0 < share <= 1; got share=0"),
+        (lambda: fraction(80), "needs 0 < share <= 1; got share=80"),
+        (lambda: fraction(0.5, seed=None), "needs a whole number seed >= 0, .* got seed=None"),
+        (lambda: fraction(0.5, seed=-1), "got seed=-1"),
+        (lambda: fraction(0.5, seed=1.5), "got seed=1.5"),
         (lambda: everything().draw(GRID, -1, rng=np.random.default_rng(0)), "-1 points"),
     ],
 )

@@ -131,3 +131,15 @@ def test_the_papers_split_has_289_hidden_and_495_seen_cells():
 
 def test_a_fraction_that_hides_no_value_does_not_warn():
     product().split(fraction(0.9, seed=1))
+
+
+def test_levels_that_float32_rounds_to_others_are_refused():
+    task = Task(grid(a=2**25), inputs=lambda z: z, targets=lambda z: z)
+    assert task.data(np.array([[2.0**24], [2.0**24 + 2]])).x.flatten().tolist() == [
+        2**24,
+        2**24 + 2,
+    ]
+    with pytest.raises(Refused, match="'a' has the value 16777217, which float32 cannot tell"):
+        task.data(np.array([[2.0**24], [2.0**24 + 1]]))
+    smooth = Task(cube(a=1), inputs=lambda z: z, targets=lambda z: z)
+    assert len(smooth.data(np.array([[0.1]]))) == 1

@@ -61,6 +61,13 @@ class Verdict:
     above: float | None = None
     below: float | None = None
 
+    def __repr__(self) -> str:
+        number = "" if self.value is None else f": {self.value:.4g}"
+        if self.interval is not None:
+            number += f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
+        seeds = f" over {self.seeds} seed{'s' * (self.seeds != 1)}" if self.seeds else ""
+        return f"{self.outcome}{number}{seeds}{f' ({self.why})' * bool(self.why)}"
+
 
 @dataclass(frozen=True)
 class Evidence(Sequence[R]):
@@ -145,15 +152,28 @@ class Rule:
         """Check the records."""
         if self.compare:
             a, operator, b = terms(self.compare)
-            values = combine(self.values(evidence[a]), operator, self.values(evidence[b]))
+            each = [combine(self.values(evidence[a]), operator, self.values(evidence[b]))]
         else:
-            each = np.stack([self.values(run) for _, run in evidence.items()])
-            values = each.max(axis=0) if self.above is None else each.min(axis=0)
+            each = [self.values(run) for _, run in evidence.items()]
         if self.log10:
-            values = np.log10(values)
+            with np.errstate(divide="ignore", invalid="ignore"):  # `decide` refuses them
+                each = [np.log10(values) for values in each]
+        if len(each) == 1:
+            return self.decide(each[0], self.above, self.below)
+        verdicts = []
+        if self.above is not None:
+            verdicts.append(self.decide(np.min(each, axis=0), self.above, None))
+        if self.below is not None:
+            verdicts.append(self.decide(np.max(each, axis=0), None, self.below))
+        return min(verdicts, key=lambda v: (FAILS, MISSING, OPEN, HOLDS).index(v.outcome))
+
+    def decide(
+        self, values: NDArray[np.float64], above: float | None, below: float | None
+    ) -> Verdict:
+        """Decide by a mean over seeds, or by the one number of a closed form."""
         if self.exact:
-            return exact(float(values[0]), above=self.above, below=self.below, what=self.what)
-        return decide(values, above=self.above, below=self.below, what=self.what)
+            return exact(float(values[0]), above=above, below=below, what=self.what)
+        return decide(values, above=above, below=below, what=self.what)
 
     def values(self, records: Sequence[Scored]) -> NDArray[np.float64]:
         """Evaluate the score in order of seed."""
@@ -161,7 +181,7 @@ class Rule:
         if len(parts) == 1:
             return scores(records, self.score)
         a, b = (
-            np.float64(part) if part.isdigit() else scores(records, part)
+            np.float64(part) if part[0].isdigit() else scores(records, part)
             for part in (parts[0], parts[2])
         )
         return combine(a, parts[1], b)
@@ -183,7 +203,8 @@ def combine(
     a: NDArray[np.float64] | np.float64, operator: str, b: NDArray[np.float64] | np.float64
 ) -> NDArray[np.float64]:
     """Divide or subtract, seed by seed."""
-    return np.asarray(a / b if operator == "/" else a - b)
+    with np.errstate(divide="ignore", invalid="ignore"):  # `decide` refuses what is not finite
+        return np.asarray(a / b if operator == "/" else a - b)
 
 
 @overload
@@ -256,37 +277,44 @@ def claim(
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     """
-    check_claim(experiment, name or "this claim", seeds, role)
+    check_claim(experiment, name or "a claim", seeds, role)
     family = experiment.partition(".")[0]
+    runs_at = (lambda size: named_runs(runs(size))) if callable(runs) else _same(named_runs(runs))
 
-    def add(
-        own: str, says: str, check: Callable[[Evidence[Any]], Verdict], source_of: Any
-    ) -> Claim:
-        entry = Claim(
-            f"{family}.{own}",
-            says,
-            experiment,
-            check,
-            lambda size: named_runs(runs(size) if callable(runs) else runs),
-            seeds,
-            paper,
-            source,
-            oracle,
-            role,
-        )
-        enter("claim", CLAIMS, entry.name, entry, source_of)
+    def add(name: str, sentence: str, check: Callable[[Evidence[Any]], Verdict]) -> Claim:
+        name = f"{family}.{name}"
+        fields = (seeds, paper, source, oracle, role)
+        entry = Claim(name, sentence, experiment, check, runs_at, *fields)
+        before = CLAIMS.get(name)
+        if (
+            before
+            and isinstance(check, Rule)
+            and (before.sentence, before.check) != (sentence, check)
+        ):
+            raise Refused(f"Two claims are called {name!r}; rename one of them.")
+        enter("claim", CLAIMS, name, entry, check)
         return entry
 
     if score:
+        if not name or not sentence:
+            raise Refused(
+                f"A claim on {experiment} by the score {score!r} needs name= and sentence=."
+            )
         if above is None and below is None:
-            raise Refused(f"Claim {name!r} needs a bound: above, below or both.")
-        stochastic = EXPERIMENTS[experiment].stochastic
+            raise Refused(f"Claim {name!r} needs a bound: above=, below= or both.")
         what = what or score.replace("_", " ")
+        stochastic = EXPERIMENTS[experiment].stochastic
         rule = Rule(score, above, below, compare, log10, what, not stochastic)
-        return add(name, sentence, rule, rule)
+        if compare and not callable(runs):
+            for run in terms(compare)[::2]:
+                if run not in named_runs(runs):
+                    raise nearest(f"run of claim {name!r} called", run, named_runs(runs))
+        return add(name, sentence, rule)
+    if name or sentence or compare or above is not None or below is not None:
+        raise Refused(f"Claim {name!r} on {experiment} is given as data; it needs score= too.")
 
     def register(function: F) -> F:
-        add(function.__name__, first_line(function), function, function)
+        add(function.__name__, first_line(function), function)
         return function
 
     return register
@@ -296,25 +324,37 @@ def check_claim(experiment: str, name: str, seeds: int, role: str) -> None:
     """Refuse a claim on an unknown experiment, with too few seeds, or with an unknown role."""
     if experiment not in EXPERIMENTS:
         raise nearest("experiment", experiment, EXPERIMENTS)
-    if seeds < LEAST and EXPERIMENTS[experiment].stochastic:
-        raise Refused(
-            f"{name} needs {LEAST} or more seeds, because {experiment} is stochastic; got "
-            f"seeds={seeds}."
-        )
+    least = LEAST if EXPERIMENTS[experiment].stochastic else 1
+    if seeds < least:
+        raise Refused(f"{name} on {experiment} needs seeds >= {least}; got seeds={seeds}.")
     if role not in get_args(Role):
         raise nearest("role", role, get_args(Role))
 
 
 def named_runs(runs: Runs) -> dict[str, Run]:
-    """Name runs that come as a list by the fields they change."""
+    """Name runs that come as a list by the fields they change.
+
+    >>> named_runs([{}, {"noise": 1.0}])
+    {'default': {}, 'noise=1.0': {'noise': 1.0}}
+    """
     if isinstance(runs, Mapping):
-        return dict(runs)
-    labels = [", ".join(f"{k}={v}" for k, v in run.items()) or "default" for run in runs]
-    return dict(zip(labels, runs, strict=True))
+        named = dict(runs)
+    else:
+        labels = [", ".join(f"{k}={v}" for k, v in run.items()) or "default" for run in runs]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise Refused(f"A claim lists the run {twice[0]!r} twice; list each run once.")
+        named = dict(zip(labels, runs, strict=True))
+    if not named:
+        raise Refused("A claim needs one run or more; got none. {} is the default config.")
+    return named
+
+
+def _same(runs: dict[str, Run]) -> Callable[[str], Mapping[str, Run]]:
+    return lambda size: runs
 
 
 def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """Student's 95 % interval of a mean.
+    """Student's 95 % interval of a mean; where all values are equal, it is that value.
 
     >>> low, high = interval([1.0, 2.0, 3.0])
     >>> round(low, 3), round(high, 3)
@@ -323,6 +363,8 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
     v = np.asarray(values, dtype=np.float64)
     if len(v) < 2:
         return (float("-inf"), float("inf"))
+    if (v == v[0]).all():  # their mean may be rounded to another number
+        return (float(v[0]), float(v[0]))
     half = float(stdtrit(len(v) - 1, 0.975)) * v.std(ddof=1) / sqrt(len(v))
     return (float(v.mean() - half), float(v.mean() + half))
 
@@ -354,17 +396,25 @@ def decide(
     v = np.asarray(values, dtype=np.float64)
     limits = {"above": above, "below": below}
     bounds = [f"{side} {limit:g}" for side, limit in limits.items() if limit is not None]
-    asked = f"{what}, needed {' and '.join(bounds)}"
-    if len(v) < LEAST:
-        mean = float(v.mean()) if len(v) else None
-        why = f"{asked}; {LEAST} seeds are needed"
-        return Verdict(MISSING, mean, None, len(v), why, above, below)
+    if not bounds:
+        raise Refused(f"decide() needs above=, below= or both to judge {what!r}; got neither.")
+    if not np.isfinite(v).all():
+        bad = v[~np.isfinite(v)][0]
+        raise Refused(
+            f"decide() needs finite numbers to judge {what!r}; got {bad} among {len(v)}. Look for "
+            "a division by zero or a failed run."
+        )
+    criterion = f"{what}, needed {' and '.join(bounds)}"
     low, high = interval(v)
+    mean = None if not len(v) else low if low == high else float(v.mean())
+    if len(v) < LEAST:
+        why = f"{criterion}; {LEAST} seeds are needed"
+        return Verdict(MISSING, mean, None, len(v), why, above, below)
     inside = (above is None or low > above) and (below is None or high < below)
     beyond = (above is not None and high <= above) or (below is not None and low >= below)
     outcome = HOLDS if inside else FAILS if beyond else OPEN
-    why = asked if inside or beyond else f"{asked}; the interval crosses the bound"
-    return Verdict(outcome, float(v.mean()), (low, high), len(v), why, above, below)
+    why = criterion if inside or beyond else f"{criterion}; the interval crosses the bound"
+    return Verdict(outcome, mean, (low, high), len(v), why, above, below)
 
 
 def exact(
@@ -372,7 +422,4 @@ def exact(
 ) -> Verdict:
     """Decide by one deterministic number, such as the answer of a closed form."""
     verdict = decide([float(value)] * LEAST, above=above, below=below, what=what)
-    point = (float(value), float(value))
-    return replace(
-        verdict, value=float(value), interval=point, seeds=1, why=f"{verdict.why} (exact)"
-    )
+    return replace(verdict, seeds=1, why=f"{verdict.why} (exact)")

@@ -530,11 +530,16 @@ def table(rows: Iterable[Any]) -> Support:
     return Table(listed)
 
 
-def fraction(share: float, *, seed: int = 0) -> Support:
+def fraction(share: float, *, seed: Any = 0) -> Support:
     """Show a random share of a finite space: `fraction(0.8, seed=3)`."""
     if not 0 < share <= 1:
-        raise Refused(f"A share of {share} was given; it must be above 0 and at most 1.")
-    return Fraction(float(share), seed)
+        raise Refused(f"fraction() needs 0 < share <= 1; got share={share}.")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise Refused(
+            f"fraction() needs a whole number seed >= 0, so that it is always the same set; got "
+            f"seed={seed}."
+        )
+    return Fraction(float(share), int(seed))
 
 
 def unseen(space: Space, z: Points, query: Points) -> dict[str, list[tuple[Value, ...]]]:

@@ -78,6 +78,7 @@ class Task:
     def data(self, z: Points, *, device: str = "cpu", chunk: int | None = 8192) -> Data:
         """Evaluate both maps at many points."""
         z = self.space.check(z)
+        self._check_levels(z)
         points = torch.as_tensor(z, dtype=torch.float32, device=device)
         if not len(z):
             one = torch.zeros(self.space.dim, device=device)
@@ -86,6 +87,16 @@ class Task:
         x = vmap(self.inputs, chunk_size=chunk)(points)
         y = vmap(self.targets, chunk_size=chunk)(points)
         return Data(z, x, y)
+
+    def _check_levels(self, z: Points) -> None:
+        """Refuse levels that float32, in which maps compute, rounds to another level."""
+        for f in self.space.factors:
+            block = z[:, self.space.blocks[f.name]]
+            if f.levels is not None and (lost := block[block.astype(np.float32) != block]).size:
+                raise Refused(
+                    f"Factor {f.name!r} has the value {lost[0]:.0f}, which float32 cannot tell "
+                    "from its neighbors. A task needs levels up to 16,777,216."
+                )
 
     def split(
         self,
