@@ -59,5 +59,6 @@ from recombine.training.fit import after as after
 from recombine.training.fit import cosine as cosine
 from recombine.training.fit import fit as fit
 from recombine.training.fit import warm_up as warm_up
+from recombine.training.watch import Moment as Moment
 
 __version__: str

@@ -1,4 +1,4 @@
-"""Seeds: torch's global generator, which module initialization uses, set for a while."""
+"""Seeds: torch's global generators, which module initialization uses, set for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,16 @@ import torch
 
 
 @contextmanager
+def forked() -> Iterator[None]:
+    """Restore torch's global generators after the block, on every device in use."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices):
+        yield
+
+
+@contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global generator inside the block and restore its state afterwards."""
-    with torch.random.fork_rng(devices=[]):
+    """Seed torch's global generators inside the block and restore their state afterwards."""
+    with forked():
         torch.manual_seed(seed)
         yield

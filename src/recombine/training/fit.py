@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -16,12 +17,15 @@ from torch.optim import Optimizer
 
 from recombine.core.error import Refused
 from recombine.core.experiment import History
-from recombine.core.seed import seeded
+from recombine.core.seed import forked, seeded
 from recombine.core.task import Data
+from recombine.training.batches import batches
 from recombine.training.engine import choose
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
 from recombine.training.loss import Loss, check_shapes, mse
+from recombine.training.optimizer import build, clip_gradients, elementwise
 from recombine.training.penalty import Penalty
+from recombine.training.watch import Moment, Watch, progress_bar
 
 Schedule = Callable[[float], float]  # share of training done -> factor
 Scorer = Callable[[nn.Module], Mapping[str, float]]
@@ -30,22 +34,6 @@ Scorer = Callable[[nn.Module], Mapping[str, float]]
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
 
 TRIAL = 256  # examples of each model on which engines are tried
-
-# Optimizers that update each weight independently, so that a stack trains as its members would.
-ELEMENTWISE = (
-    "SGD",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "ASGD",
-    "Adagrad",
-    "Adadelta",
-)
-FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
 
 
 def cosine(end: float = 0.0) -> Schedule:
@@ -81,6 +69,8 @@ def fit(
     every: int | None = None,
     seed: int | Sequence[int] = 0,
     engine: str = "auto",
+    watch: Watch | None = None,
+    progress: bool = False,
 ) -> list[History]:
     """Train a model, or many models of one architecture at once; same numbers either way.
 
@@ -101,6 +91,9 @@ def fit(
     - seed: one seed per model; an integer counts up from it
     - engine: 'stack', 'map' or 'turn' (one model after another); 'auto' takes the fastest engine
       that computes what each model computes alone
+    - watch: called with a `Moment` after every step; may read losses and models, and stops the
+      training of all models by returning True
+    - progress: show a progress bar in a terminal or a notebook
 
     A loss that is not finite (or, at the end, a weight) ends a model's training, with `diverged`
     set. Numbers agree with training alone up to rounding. Models are left in evaluation mode.
@@ -117,46 +110,65 @@ def fit(
         m.train()
     terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
     objectives = [Objective(m, loss, [p for p, _ in terms]) for m in models]
+    cancelled = False
 
     def loop(ensemble: Ensemble, rows: Sequence[int], how: str) -> list[History]:
         """Train the models in `rows`, which `ensemble` holds, side by side."""
-        given = _optimizer(optimizer, ensemble.parameters, lr, options)
-        rates = [group["lr"] for group in given.param_groups]
-        batches = _batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
+        nonlocal cancelled
+        descent = build(optimizer, ensemble.parameters, lr, options)
+        rates = [group["lr"] for group in descent.param_groups]
+        stream = batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
         log = [History(engine=how) for _ in rows]
         recent: list[Tensor] = []  # data losses since the last look, (models,) each
         live = list(range(len(rows)))
         report = PROGRESS.get()
 
         def gradients(x: Tensor, y: Tensor) -> Any:
-            """Fill the gradients; the optimizer calls this, most of them once a step."""
-            given.zero_grad(set_to_none=True)
-            total, fitted = ensemble.losses(x, y)
+            """Fill the gradients; most optimizers call this once per step."""
+            descent.zero_grad(set_to_none=True)
+            total, data_losses = ensemble.losses(x, y)
             total.sum().backward()
             if clip is not None:
-                _clip(ensemble.parameters, clip, len(rows))
-            recent.append(fitted.detach())
+                clip_gradients(ensemble.parameters, clip, len(rows))
+            recent.append(data_losses.detach())
             return total.detach().sum()
+
+        def fetch() -> list[nn.Module]:
+            ensemble.write(live)
+            return [models[r].eval() for r in rows]
+
+        def ask(step: int) -> bool:
+            """Call the watchers; tell whether one of them stops training."""
+            share = (rows[0] / len(models)) + len(rows) / len(models) * step / steps
+            moment = Moment(step, steps, rows, share, recent[-1], fetch)
+            with forked() if how == "turn" else nullcontext():  # stacks draw nothing from torch's
+                answers = [watcher(moment) for watcher in watchers]
+            for r in rows:
+                if not models[r].training:  # fetched
+                    models[r].train()
+            return any(answers)
 
         for step in range(steps):
             if schedule:
-                for group, rate in zip(given.param_groups, rates, strict=True):
+                for group, rate in zip(descent.param_groups, rates, strict=True):
                     group["lr"] = rate * schedule(step / steps)
             if terms:
                 for r in rows:
                     objectives[r].factors = [
                         warm(step / steps) if warm else 1.0 for _, warm in terms
                     ]
-            seen = len(recent)
-            given.step(partial(gradients, *next(batches)))
-            del recent[seen + 1 :]  # LBFGS looks around; the loss of the step is the first
-            if (step + 1) % every and step + 1 < steps:
+            before = len(recent)
+            descent.step(partial(gradients, *next(stream)))
+            del recent[before + 1 :]  # LBFGS evaluates more; the loss of the step is the first
+            cancelled = bool(watchers) and ask(step + 1)
+            last = cancelled or step + 1 == steps
+            if (step + 1) % every and not last:
                 continue
             # The only place where the loop waits for the device.
             window = torch.stack(recent).T.tolist()
             recent.clear()
             ended = [i for i in live if _look(log, i, window[i], step + 1, stop)]
-            for i in live if scores or step + 1 == steps else list(ended):
+            for i in live if scores or last else list(ended):
                 model = models[rows[i]]
                 ensemble.write([i])
                 if log[i].diverged is None and not _finite(model):
@@ -171,9 +183,9 @@ def fit(
             live = [i for i in live if i not in ended]
             if report:
                 report(rows[0] * steps + step + 1, steps * len(models) // len(rows))
-            if not live:
+            if cancelled or not live:
                 break
-        given.zero_grad(set_to_none=True)
+        descent.zero_grad(set_to_none=True)
         return log
 
     how = _engine(engine, optimizer, datas)
@@ -181,16 +193,21 @@ def fit(
         rows = min(TRIAL, batch or TRIAL, len(datas[0]))
         each = [datas[i % len(datas)] for i in range(len(models))]
         with seeded(0):
-            how = choose(how, objectives, *next(_batches(each, rows, seeds)))
-    if how == "stack":
-        history = loop(Stacked(objectives, seeds), range(len(models)), how)
-    elif how == "map":
-        history = loop(Mapped(objectives), range(len(models)), how)
-    else:
-        history = []
-        for r, objective in enumerate(objectives):
-            with seeded(seeds[r]), Single(objective) as alone:
-                history += loop(alone, [r], how)
+            how = choose(how, objectives, *next(batches(each, rows, seeds)))
+    with progress_bar() if progress else nullcontext() as bar:
+        watchers = [w for w in (bar, watch) if w]
+        if how == "stack":
+            history = loop(Stacked(objectives, seeds), range(len(models)), how)
+        elif how == "map":
+            history = loop(Mapped(objectives), range(len(models)), how)
+        else:
+            history = []
+            for r, objective in enumerate(objectives):
+                if cancelled:
+                    history.append(History(engine=how))
+                    continue
+                with seeded(seeds[r]), Single(objective) as alone:
+                    history += loop(alone, [r], how)
     for m in models:
         m.eval()
     return history
@@ -271,15 +288,10 @@ def _finite(model: nn.Module) -> bool:
     return all(bool(p.isfinite().all()) for p in model.parameters())
 
 
-def _native(kind: type[Optimizer], names: Sequence[str]) -> bool:
-    """Tell whether an optimizer is one of torch's own under these names."""
-    return kind.__module__.startswith("torch.") and kind.__name__ in names
-
-
 def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str:
     """Turn 'auto' into 'turn' where models cannot train side by side, whatever they are."""
     reason = ""
-    if not _native(optimizer, ELEMENTWISE):
+    if not elementwise(optimizer):
         reason = f"{optimizer.__name__} does not update each weight independently"
     elif len({(d.x.shape, d.y.shape) for d in datas}) > 1:
         reason = "their data differ in shape"
@@ -288,58 +300,3 @@ def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str
             f"engine={name!r} trains models side by side, but {reason}. Use engine='auto'."
         )
     return "turn" if reason and name == "auto" else name
-
-
-def _optimizer(
-    kind: type[Optimizer],
-    parameters: list[Tensor],
-    lr: float,
-    options: Mapping[str, Any] | None,
-) -> Optimizer:
-    """Build the optimizer, fused where torch has it and `options` do not choose otherwise."""
-    options = dict(options or {})
-    if _native(kind, FUSED) and not {"foreach", "differentiable"} & set(options):
-        options = {"fused": True, **options}
-    return kind(parameters, **{"lr": lr, **options})
-
-
-def _clip(parameters: Sequence[Tensor], bound: float, models: int) -> None:
-    """Scale each model's gradient to at most `bound`; stacks carry the model as first axis."""
-    grads = [p.grad for p in parameters if p.grad is not None]
-    rows = [g.reshape(models, -1) if models > 1 else g.reshape(1, -1) for g in grads]
-    norm = torch.stack([r.square().sum(dim=1) for r in rows]).sum(dim=0).sqrt()
-    scale = (bound / (norm + 1e-6)).clamp(max=1.0)
-    for g in grads:
-        g.mul_(scale.view(-1, *[1] * (g.ndim - 1)) if models > 1 else scale)
-
-
-def _batches(
-    datas: Sequence[Data], batch: int | None, seeds: Sequence[int], block: int = 64
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (models, batch, …) inputs and targets forever, each model in its own shuffle."""
-    n, models, device = len(datas[0]), len(seeds), datas[0].x.device
-    shared = all(d is datas[0] for d in datas)
-    x = datas[0].x if shared else torch.cat([d.x for d in datas])
-    y = datas[0].y if shared else torch.cat([d.y for d in datas])
-    if batch is None or batch >= n:
-        x = x.expand(models, *x.shape) if shared else x.unflatten(0, (models, n))
-        y = y.expand(models, *y.shape) if shared else y.unflatten(0, (models, n))
-        while True:
-            yield x, y
-    start = torch.arange(models)[:, None] * (0 if shared else n)  # where a model's rows begin
-    sources = [torch.Generator().manual_seed(s) for s in seeds]
-    left = [torch.empty(0, dtype=torch.int64) for _ in seeds]
-    while True:
-        taken = []
-        for i, source in enumerate(sources):
-            parts = [left[i]]
-            while sum(map(len, parts)) < block * batch:
-                parts.append(torch.randperm(n, generator=source))
-            flat = torch.cat(parts)
-            taken.append(flat[: block * batch].view(block, batch))
-            left[i] = flat[block * batch :]
-        for rows in (torch.stack(taken, dim=1) + start).flatten(1).to(device):
-            yield (
-                x.index_select(0, rows).unflatten(0, (models, batch)),
-                y.index_select(0, rows).unflatten(0, (models, batch)),
-            )
