@@ -1,0 +1,1 @@
+"""A person's own table: read it, certify it, forecast, plan, split."""

@@ -1,0 +1,220 @@
+"""Certify a table: coverage, and which combinations the measured ones determine, with proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+from scipy.sparse.csgraph import connected_components
+
+from recombine.core.error import Refused
+from recombine.core.space import Mask
+from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.solve import System, solve
+from recombine.tables.table import Table
+
+WITNESS_ROWS = 4_000  # measured combinations among which a linear program looks for a witness
+SHOWN = 5  # names that a list shows
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many conjunctions of `strength` levels occur, as combinatorial testing counts them."""
+
+    strength: int
+    possible: int
+    covered: int
+    thin: int  # covered by one measured combination only
+
+    @property
+    def share(self) -> float:
+        """Covered share."""
+        return self.covered / self.possible
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A combination as a weighted sum of measured ones: Σ weight · value."""
+
+    combination: tuple[str, ...]
+    terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        parts = []
+        for weight, cell in self.terms:
+            sign = "-" if weight < 0 else "+" if parts else ""
+            size = "" if abs(weight) == 1 else f"{abs(weight)}·"
+            parts.append(f"{sign} {size}({', '.join(cell)})".strip())
+        return f"({', '.join(self.combination)}) = {' '.join(parts)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Which asked combinations a table determines at one conjunction order, and how well."""
+
+    table: Table
+    order: int
+    asked: Codes
+    determined: Mask
+    margin: Array  # noise amplification φᵀG⁺φ; nan where not determined
+    system: System
+    coverage: tuple[Coverage, ...]
+    never: dict[str, tuple[str, ...]]  # levels that occur in no measured row
+
+    @property
+    def proof(self) -> str:
+        """How determination was decided."""
+        return self.system.proof
+
+    @cached_property
+    def components(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Connected components of a two-factor table: levels that measured cells join."""
+        if len(self.table.shape) != 2:
+            raise Refused("Connected components are those of a table with two factors.")
+        (m, n), z = self.table.shape, self.table.cells.z
+        edges = sparse.coo_array((np.ones(len(z)), (z[:, 0], m + z[:, 1])), shape=(m + n, m + n))
+        count, label = connected_components(edges, directed=False)
+        names = [f.labels for f in self.table.space.factors]
+        return [
+            (
+                tuple(names[0][i] for i in np.flatnonzero(label[:m] == k)),
+                tuple(names[1][i] for i in np.flatnonzero(label[m:] == k)),
+            )
+            for k in range(count)
+        ]
+
+    def witness(self, combination: Sequence[Any]) -> Witness | None:
+        """Write a combination as a signed sum of few measured ones, or `None`."""
+        (z,) = self.table.encode([combination], "The combination")
+        terms = _corners(self.table, self.order, z) or _program(self, z)
+        if terms is None:
+            return None
+        cells = self.table.decode(np.array([cell for _, cell in terms]))
+        weights = [weight for weight, _ in terms]
+        (name,) = self.table.decode(z[None])
+        return Witness(name, tuple(zip(weights, cells, strict=True)))
+
+
+def certify(
+    table: Table, order: int = 1, wanted: Codes | None = None, *, seed: int = 0
+) -> Certificate:
+    """Decide for every unmeasured combination (or the wanted ones) whether it is determined.
+
+    A combination is determined at order n if every sum over conjunctions of at most n factors that
+    agrees with the measured combinations takes one and the same value there.
+    """
+    factors = len(table.shape)
+    if not 1 <= order <= factors:
+        raise Refused(f"order must be 1 to {factors}, the number of factors; got order={order}.")
+    cells = table.cells
+    asked = table.unseen if wanted is None else np.asarray(wanted)
+    system = solve(table.shape, order, cells.z, cells.weight, seed=seed)
+    if table.listable and len(asked) > table.size // 16:
+        at = tuple(asked.T)
+        determined, margin = system.determined()[at], system.margins()[at]
+    else:
+        determined, margin = system.determined(asked), system.margins(asked)
+    margin = np.where(determined, margin, np.nan)
+    never = {
+        name: tuple(f.labels[i] for i in np.setdiff1d(np.arange(f.levels or 0), cells.z[:, c]))
+        for c, (name, f) in enumerate(zip(table.columns, table.space.factors, strict=True))
+    }
+    return Certificate(
+        table,
+        order,
+        asked,
+        determined,
+        margin,
+        system,
+        tuple(covered(table, t) for t in range(1, min(factors, order + 1) + 1)),
+        {name: levels for name, levels in never.items() if levels},
+    )
+
+
+def covered(table: Table, strength: int) -> Coverage:
+    """Count the conjunctions of some number of factors that occur."""
+    shape, z = table.shape, table.cells.z
+    possible = seen = thin = 0
+    for subset in combinations(range(len(shape)), strength):
+        sizes = [shape[c] for c in subset]
+        at = np.ravel_multi_index(tuple(z[:, c] for c in subset), sizes)
+        if prod(sizes) <= 1 << 24:
+            counts = np.bincount(at, minlength=prod(sizes))
+            counts = counts[counts > 0]
+        else:
+            counts = np.unique(at, return_counts=True)[1]
+        possible += prod(sizes)
+        seen += len(counts)
+        thin += int((counts == 1).sum())
+    return Coverage(strength, possible, seen, thin)
+
+
+Term = tuple[Fraction, NDArray[Any]]
+
+
+def _corners(table: Table, order: int, z: NDArray[Any]) -> list[Term] | None:
+    """Find order + 1 factors and other levels such that all other corners of the cube are seen.
+
+    Inclusion and exclusion over the corners is a witness: at order 1,
+    y(a, b) = y(a', b) + y(a, b') - y(a', b').
+    """
+    if not table.listable:
+        return None
+    seen = np.zeros(table.size, dtype=bool)
+    seen[table.index(table.cells.z)] = True
+    seen = seen.reshape(table.shape)
+    for subset in combinations(range(len(table.shape)), order + 1):
+        good = np.ones([table.shape[c] for c in subset], dtype=bool)
+        for moved in product((False, True), repeat=len(subset)):
+            if not any(moved):
+                continue
+            index: list[Any] = list(z)
+            for c, free in zip(subset, moved, strict=True):
+                index[c] = slice(None) if free else z[c]
+            shape = [table.shape[c] if free else 1 for c, free in zip(subset, moved, strict=True)]
+            good &= seen[tuple(index)].reshape(shape)
+        for at, c in enumerate(subset):  # a corner differs from z in every factor of the subset
+            good[(*[slice(None)] * at, z[c])] = False
+        if good.any():
+            other = np.unravel_index(int(good.argmax()), good.shape)
+            terms = []
+            for moved in product((False, True), repeat=len(subset)):
+                if any(moved):
+                    corner = z.copy()
+                    for c, free, level in zip(subset, moved, other, strict=True):
+                        corner[c] = level if free else z[c]
+                    terms.append((Fraction((-1) ** (sum(moved) + 1)), corner))
+            return terms
+    return None
+
+
+def _program(certificate: Certificate, z: NDArray[Any]) -> list[Term] | None:
+    """Find the witness of least absolute weight by a linear program, and check it exactly."""
+    cells, c = certificate.table.cells.z, certificate.system.conjunctions
+    if len(cells) > WITNESS_ROWS or not certificate.system.determined(z[None])[0]:
+        return None
+    phi = c.matrix(cells).T
+    goal = c.matrix(z[None]).toarray()[0]
+    answer = linprog(
+        np.ones(2 * len(cells)), A_eq=sparse.hstack([phi, -phi]), b_eq=goal, method="highs"
+    )
+    if answer.x is None:
+        return None
+    weights = answer.x[: len(cells)] - answer.x[len(cells) :]
+    used = np.flatnonzero(np.abs(weights) > 1e-9)
+    exact = [Fraction(float(weights[i])).limit_denominator(1000) for i in used]
+    common = lcm(*(w.denominator for w in exact))
+    whole = np.array([int(w * common) for w in exact], dtype=np.int64)
+    if (phi[:, used].astype(np.int64) @ whole != common * goal.astype(np.int64)).any():
+        return None
+    order = sorted(range(len(used)), key=lambda i: -exact[i])
+    return [(exact[i], cells[used[i]]) for i in order]

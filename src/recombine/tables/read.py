@@ -1,0 +1,342 @@
+"""Read a table from a file, a dataframe, arrays or a list of dictionaries."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recombine.core.error import Refused, nearest
+from recombine.tables.bins import cut, edges
+from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.table import Table, name_of, space_of
+
+if TYPE_CHECKING:
+    import polars
+
+LEVELS = 10_000  # a column with more is taken for an identifier
+NUMBERS = 24  # a column with more different fractions is taken for continuous
+CLASSES = 50  # a text target with more values is taken for an identifier
+FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+FORMATS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
+
+
+def read(
+    source: Any,
+    factors: Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
+    *,
+    weights: str | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    separator: str = ",",
+    encoding: str = "utf-8",
+) -> Table:
+    """Read a table: `read("data.csv", factors=["shape", "pose=quantile:8"], target="y")`.
+
+    - source: a path (CSV, TSV, Parquet, JSON lines; also gzipped), any dataframe, a mapping of
+      columns, a list of dictionaries, or an array whose columns are called 0, 1, …
+    - factors: factor columns, with a rule for continuous ones (`quantile:8`, `width:5`,
+      `edges:0,10,20`); all columns but target and weights by default
+    - target: a numeric column, a text column of classes, or several numeric columns; a row
+      without a value is a combination that was not measured
+    - weights: a column of counts: how many measurements each row stands for
+    - levels: all levels of a factor, where the rows may lack some
+    """
+    frame = load(source, separator, encoding)
+    targets = [target] if isinstance(target, str) else list(target or [])
+    others = [*targets, *([weights] if weights else [])]
+    chosen = list(factors) if factors is not None else [c for c in frame.columns if c not in others]
+    pairs = [_rule(text, frame.columns) for text in chosen]
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise Refused(
+            f"A factor is named twice in {', '.join(map(str, chosen))}; name each column once, "
+            "with one rule for its bins."
+        )
+    for name in [*named, *others, *(levels or {})]:
+        if name not in frame.columns:
+            raise _missing(name, frame.columns, separator)
+    if clash := sorted(set(named) & set(others)):
+        raise Refused(f"Column {clash[0]!r} cannot be a factor and the target or weight at once.")
+    if len(named) < 2:
+        raise Refused(
+            f"A table needs two or more factors to recombine; got {', '.join(named) or 'none'}."
+        )
+    if len(frame) < 2:
+        raise Refused(f"The table has {len(frame)} rows; give at least two.")
+    y, classes = _targets(frame, targets)
+    codes, labels, limits = [], [], {}
+    for name, rule in named.items():
+        column, names, ends = _factor(frame[name], name, rule, (levels or {}).get(name))
+        codes.append(column)
+        labels.append(names)
+        if ends is not None:
+            limits[name] = ends
+    return Table(
+        space_of([*named], labels),
+        np.stack(codes, axis=1),
+        y,
+        None if weights is None else _weights(frame[weights], weights),
+        tuple(named),
+        tuple(targets),
+        classes,
+        limits,
+        "pandas" if type(source).__module__.startswith("pandas") else "polars",
+    )
+
+
+def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.DataFrame:
+    """Load the columns of any source."""
+    import polars as pl  # here, since it takes a moment to load
+
+    if isinstance(source, str | Path):
+        return _file(Path(source), separator, encoding)
+    if isinstance(source, pl.DataFrame):
+        return source
+    if isinstance(source, np.ndarray):
+        if source.ndim != 2:
+            raise Refused(f"The array has shape {source.shape}; a table has rows and columns.")
+        return _frame({str(c): source[:, c] for c in range(source.shape[1])})
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        if not all(isinstance(row, Mapping) for row in source):
+            raise Refused(
+                "A list of rows needs one dictionary per row, as in [{'shape': 'cup', 'y': 1}]."
+            )
+        names = dict.fromkeys(str(k) for row in source for k in row)
+        return _frame({name: [row.get(name) for row in source] for name in names})
+    if not type(source).__module__.startswith("pandas"):
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+        if hasattr(source, "__dataframe__"):
+            return pl.from_dataframe(source)
+    if isinstance(source, Mapping) or (hasattr(source, "columns") and hasattr(source, "keys")):
+        return _frame({str(k): source[k] for k in source.keys()})  # noqa: SIM118 (dataframes)
+    raise Refused(
+        f"A table cannot be read from {type(source).__name__}; give a path, a dataframe, a mapping "
+        "of columns, a list of dictionaries or an array."
+    )
+
+
+def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
+    import polars as pl
+
+    series = []
+    for name, column in columns.items():
+        values = np.asarray(column)
+        listed: Any = values
+        if values.dtype.kind not in "biuf":
+            listed = [None if v is None or v != v else v for v in values.tolist()]
+            kinds = {str if isinstance(v, str) else type(v) for v in listed if v is not None}
+            if len(kinds) > 1 and not kinds <= {int, float, bool}:
+                raise Refused(
+                    f"Column {name!r} mixes {' and '.join(sorted(k.__name__ for k in kinds))}; "
+                    "write all of its values as text or all as numbers."
+                )
+        series.append(pl.Series(name, listed, strict=False))
+    if len({len(s) for s in series}) > 1:
+        raise Refused(
+            "The columns have different lengths: "
+            f"{', '.join(f'{s.name} {len(s)}' for s in series)}."
+        )
+    return pl.DataFrame(series)
+
+
+def _file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
+    import polars as pl
+
+    suffixes = [s.lower() for s in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
+    if suffix not in FORMATS:
+        raise Refused(
+            f"{path.name} has no ending that is known; use .csv, .tsv, .parquet or .jsonl, gzipped "
+            "or not."
+        )
+    try:
+        content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+    except FileNotFoundError:
+        raise Refused(f"There is no file {str(path)!r}.") from None
+    except (OSError, EOFError) as problem:
+        raise Refused(f"{path} cannot be read: {problem}.") from problem
+    if not content.strip():
+        raise Refused(f"{path.name} is empty; a table needs a header and rows.")
+    try:
+        if FORMATS[suffix] == "parquet":
+            return pl.read_parquet(io.BytesIO(content))
+        text = _decode(path.name, content, encoding)
+        if FORMATS[suffix] == "JSON lines":
+            return pl.read_ndjson(io.BytesIO(text), infer_schema_length=None)
+        mark = "\t" if suffix == ".tsv" and separator == "," else separator
+        if len(mark.encode()) != 1:
+            raise Refused(f"--separator needs one character; got {mark!r}.")
+        return _csv(text, mark)
+    except pl.exceptions.PolarsError as problem:
+        raise Refused(
+            f"{path.name} cannot be read as {FORMATS[suffix]}: {str(problem).splitlines()[0]}. "
+            "Check the separator, and that every row has as many fields as the header."
+        ) from problem
+
+
+def _decode(name: str, content: bytes, encoding: str) -> bytes:
+    """Return the content as UTF-8, or refuse it because it is not text in this encoding."""
+    try:
+        text = content.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as problem:
+        raise Refused(
+            f"{name} is not text in {encoding} ({problem}). Save it as UTF-8, or name its encoding "
+            "as in --encoding latin-1."
+        ) from problem
+    return content if encoding.lower() in ("utf-8", "utf8") else text.encode()
+
+
+def _csv(text: bytes, separator: str) -> polars.DataFrame:
+    """Read CSV; look at all rows only if the first ones mislead about a column's type."""
+    import polars as pl
+
+    for rows in (10_000, None):
+        try:
+            return pl.read_csv(
+                io.BytesIO(text),
+                separator=separator,
+                infer_schema_length=rows,
+                null_values=["", "NA", "NaN", "nan"],
+                raise_if_empty=False,
+            )
+        except pl.exceptions.ComputeError:
+            if rows is None:
+                raise
+    raise AssertionError
+
+
+def _rule(text: Any, columns: Sequence[str]) -> tuple[str, str]:
+    """Split `pose=quantile:8` into the column and its rule; a column may contain `=` itself."""
+    text = str(text)
+    if text in columns:
+        return text, ""
+    name, _, rule = text.partition("=")
+    return name, rule
+
+
+def _missing(name: str, columns: Sequence[str], separator: str) -> Refused:
+    other = next((m for m in ";\t|," if m != separator and m in "".join(columns)), "")
+    if len(columns) == 1 and other:
+        shown = "a tab" if other == "\t" else repr(other)
+        return Refused(
+            f"There is no column {name!r}: the header is one field, {columns[0]!r}. Is the "
+            f"separator {shown}? Give it with --separator."
+        )
+    return nearest("column", name, columns)
+
+
+def _factor(
+    s: polars.Series, name: str, rule: str, declared: Sequence[Any] | None
+) -> tuple[Codes, list[str], Array | None]:
+    """Number the levels of a column; return codes, names and the edges of its bins."""
+    import polars as pl
+
+    if s.null_count() or (s.dtype.is_float() and s.is_nan().any()):
+        empty = s.is_null() | (s.is_nan() if s.dtype.is_float() else False)
+        raise Refused(
+            f"Factor {name!r} has no value in row {int(empty.arg_max() or 0) + 1} and "
+            f"{int(empty.sum()) - 1} others. Name the missing level, or leave these rows out."
+        )
+    if rule:
+        if not s.dtype.is_numeric():
+            raise Refused(f"The bins {name}={rule} need numbers, but {name} holds {s.dtype}.")
+        values = s.to_numpy().astype(np.float64)
+        ends = edges(rule, values, name)
+        codes, names = cut(values, ends)
+        _check_levels(name, len(set(codes.tolist())), len(s))
+        return codes, names, ends
+    known = s.unique().sort()
+    if declared is None:
+        _check_levels(name, len(known), len(s))
+        if s.dtype.is_float() and len(known) > NUMBERS and not (known % 1 == 0).all():
+            raise Refused(
+                f"Factor {name!r} has {len(known):,} different numbers and looks continuous; cut "
+                f"it into bins, as in {name}=quantile:8."
+            )
+    names = [name_of(v) for v in known.to_list()]
+    if s.dtype == pl.String:
+        codes = s.cast(pl.Enum(known)).to_physical().to_numpy()
+    else:
+        codes = np.unique(s.to_numpy(), return_inverse=True)[1]
+    codes = np.asarray(codes, dtype=np.int64)
+    if declared is not None:
+        every = [name_of(v) for v in declared]
+        if unknown := [n for n in names if n not in every]:
+            raise nearest(f"level of {name!r} among the declared ones called", unknown[0], every)
+        _check_levels(name, len(every), len(s))
+        codes, names = np.array([every.index(n) for n in names])[codes], every
+    return codes, names, None
+
+
+def _check_levels(name: str, levels: int, rows: int) -> None:
+    if levels < 2:
+        raise Refused(f"Factor {name!r} has one level only; it varies nothing. Leave it out.")
+    if levels > LEVELS:
+        raise Refused(
+            f"Factor {name!r} has {levels:,} levels; at most {LEVELS:,} are served. Is it an "
+            "identifier or a continuous column? Leave it out, or cut it into bins."
+        )
+    if levels >= rows > 2:
+        raise Refused(
+            f"Factor {name!r} has {levels:,} levels in {rows:,} rows, so hardly any level occurs "
+            f"twice and nothing recombines. Leave it out, or cut it into bins."
+        )
+
+
+def _targets(frame: polars.DataFrame, names: Sequence[str]) -> tuple[Array | None, tuple[str, ...]]:
+    """Read target columns; a single column of text or truth values becomes one column per class."""
+    import polars as pl
+
+    if not names:
+        return None, ()
+    if len(set(names)) < len(names):
+        raise Refused(f"A target is named twice in {', '.join(names)}; name each column once.")
+    series = [frame[name] for name in names]
+    if len(series) == 1 and not series[0].dtype.is_numeric():
+        s = series[0].cast(pl.String)
+        classes = s.drop_nulls().unique().sort().to_list()
+        numeric = series[0].cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
+        if 0 < numeric.null_count() - s.null_count() < len(s) / 2:
+            bad = s.filter(numeric.is_null() & s.is_not_null())[0]
+            raise Refused(
+                f"Target {names[0]!r} mixes numbers with the text {bad!r}; leave the field empty "
+                "where nothing was measured."
+            )
+        if not 2 <= len(classes) <= CLASSES:
+            raise Refused(
+                f"Target {names[0]!r} is text with {len(classes)} values; classes need 2 to "
+                f"{CLASSES}, and a measured target needs numbers."
+            )
+        y = np.stack([(s == c).cast(pl.Float64).to_numpy() for c in classes], axis=1)
+        return _measured(y, names), tuple(classes)
+    for s in series:
+        if not (s.dtype.is_numeric() or s.dtype == pl.Boolean):
+            raise Refused(f"Target {s.name!r} holds {s.dtype}; several targets must be numbers.")
+    y = np.stack([s.cast(pl.Float64).to_numpy() for s in series], axis=1)
+    return _measured(y, names), ()
+
+
+def _measured(y: Array, names: Sequence[str]) -> Array:
+    if np.isinf(y).any():
+        raise Refused(
+            f"The target {', '.join(names)} is infinite in some row; give finite numbers."
+        )
+    if (measured := int(np.isfinite(y).all(axis=1).sum())) < 2:
+        raise Refused(f"{measured} rows have a target in {', '.join(names)}; give at least two.")
+    return y
+
+
+def _weights(s: polars.Series, name: str) -> Array:
+    if not s.dtype.is_numeric():
+        raise Refused(f"Weights {name!r} hold {s.dtype}; they must be positive numbers.")
+    w = s.to_numpy().astype(np.float64)
+    if not (np.isfinite(w).all() and (w > 0).all()):
+        raise Refused(f"Weights {name!r} must be positive numbers in every row.")
+    return w

@@ -1,0 +1,245 @@
+"""A table: rows of factor levels, with a target and weights where there are any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recombine.core.error import Refused, nearest
+from recombine.core.space import LISTED, Factor, Mask, Space
+from recombine.core.support import Support, table
+from recombine.tables.conjunctions import Array, Codes
+
+NUMBERED = 1 << 62  # products up to this size are numbered by one integer
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The distinct combinations of some rows, with what was measured there."""
+
+    z: Codes  # (cells, factors)
+    weight: Array  # measurements per cell
+    y: Array  # (cells, outputs): weighted mean of the target
+    spread: Array  # (cells, outputs): sum of squared deviations from that mean
+    rows: NDArray[np.int64]  # rows per cell
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of levels, one column per factor, and a target: `read` builds it.
+
+    >>> t = from_rows([("cup", "red"), ("ball", "blue")], ["shape", "color"], [1.0, 2.0])
+    >>> print(t)
+    Table of 2 rows: shape (2 levels) × color (2 levels), 2 of 4 combinations measured, target y
+    """
+
+    space: Space
+    codes: Codes  # (rows, factors)
+    y: Array | None = None  # (rows, outputs); nan where a row was not measured
+    weights: Array | None = None  # (rows,): measurements that a row stands for
+    columns: tuple[str, ...] = ()  # factor columns as the file names them
+    targets: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # of a categorical target, whose y is one column per class
+    edges: Mapping[str, Array] = field(default_factory=dict)  # of binned columns
+    library: str = "polars"  # the dataframes that results come in
+
+    def __str__(self) -> str:
+        levels = " × ".join(
+            f"{name} ({m} levels)" for name, m in zip(self.columns, self.shape, strict=True)
+        )
+        target = "no target"
+        if self.classes:
+            target = f"target {self.targets[0]} with the classes {', '.join(self.classes)}"
+        elif self.targets:
+            target = f"target{'s' * (len(self.targets) > 1)} {', '.join(self.targets[:4])}"
+        return (
+            f"Table of {self.rows:,} rows: {levels}, {len(self.cells):,} of {self.size:,} "
+            f"combinations measured, {target}"
+        )
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Levels of each factor."""
+        return self.space.shape
+
+    @property
+    def size(self) -> int:
+        """Number of combinations of the product."""
+        return prod(self.shape)
+
+    @property
+    def listable(self) -> bool:
+        """Whether the product is small enough to list."""
+        return self.size <= LISTED
+
+    @cached_property
+    def measured(self) -> Mask:
+        """Rows with a target; all rows of a table without one."""
+        if self.y is None:
+            return np.ones(self.rows, dtype=bool)
+        return np.asarray(np.isfinite(self.y).all(axis=1))
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Measured combinations, each once, in the order of the product."""
+        z = self.codes[self.measured]
+        weight = np.ones(len(z)) if self.weights is None else self.weights[self.measured]
+        y = np.empty((len(z), 0)) if self.y is None else self.y[self.measured]
+        first, at = distinct(z, self.shape)
+        total = np.bincount(at, weight, minlength=len(first))
+        rows = np.bincount(at, minlength=len(first))
+        mean, spread = np.empty((len(first), y.shape[1])), np.empty((len(first), y.shape[1]))
+        for c, column in enumerate(y.T):
+            mean[:, c] = np.bincount(at, weight * column, minlength=len(first)) / total
+            away = weight * (column - mean[at, c]) ** 2
+            spread[:, c] = np.bincount(at, away, minlength=len(first))
+        return Cells(z[first], total, mean, spread, rows)
+
+    @cached_property
+    def unseen(self) -> Codes:
+        """Combinations of the product that were not measured, in its order."""
+        if not self.listable:
+            raise Refused(
+                f"The product {' × '.join(map(str, self.shape))} has {self.size:,} combinations, "
+                f"and at most {LISTED:,} are listed. Ask about some of them with wanted=…, or "
+                "leave out a factor."
+            )
+        gone = np.ones(self.size, dtype=bool)
+        gone[self.index(self.cells.z)] = False
+        return np.stack(np.unravel_index(np.flatnonzero(gone), self.shape), axis=1)
+
+    @property
+    def support(self) -> Support:
+        """The measured combinations, for every other part of the package."""
+        return table(self.cells.z.astype(np.float64))
+
+    @property
+    def scale(self) -> Array:
+        """Standard deviation of each output over the measured combinations."""
+        return np.asarray(self.cells.y.std(axis=0))
+
+    def index(self, z: Codes) -> NDArray[np.int64]:
+        """Number combinations as the product lists them."""
+        return np.asarray(np.ravel_multi_index(tuple(np.asarray(z).T), self.shape), dtype=np.int64)
+
+    def seen(self, z: Codes) -> Mask:
+        """Tell which combinations were measured."""
+        both = np.concatenate([self.cells.z, np.asarray(z)])
+        _, at = distinct(both, self.shape)
+        return np.isin(at[len(self.cells) :], at[: len(self.cells)])
+
+    def find(self, z: Codes) -> NDArray[np.int64]:
+        """Find combinations among the measured cells; -1 where one was not measured."""
+        both = np.concatenate([self.cells.z, np.asarray(z)])
+        _, at = distinct(both, self.shape)
+        place = np.full(at.max(initial=0) + 1, -1, dtype=np.int64)
+        place[at[: len(self.cells)]] = np.arange(len(self.cells))
+        return place[at[len(self.cells) :]]
+
+    def encode(self, rows: Iterable[Sequence[Any]], who: str = "The combinations") -> Codes:
+        """Turn rows of level names into codes; refuse names that the table does not have."""
+        listed = [tuple(map(name_of, row)) for row in rows]
+        if bad := [row for row in listed if len(row) != len(self.shape)]:
+            raise Refused(
+                f"{who} have {len(bad[0])} columns; the table has the {len(self.shape)} factors "
+                f"{', '.join(self.columns)}."
+            )
+        z = np.empty((len(listed), len(self.shape)), dtype=np.int64)
+        for c, f in enumerate(self.space.factors):
+            known = {label: code for code, label in enumerate(f.labels)}
+            for i, row in enumerate(listed):
+                if row[c] not in known:
+                    raise nearest(
+                        f"level of {self.columns[c]!r} in the table called", row[c], known
+                    )
+                z[i, c] = known[row[c]]
+        return z
+
+    def decode(self, z: Codes) -> list[tuple[str, ...]]:
+        """Write codes as level names."""
+        z = np.asarray(z)
+        named = [
+            np.array(f.labels, dtype=object)[z[:, c]] for c, f in enumerate(self.space.factors)
+        ]
+        return list(zip(*named, strict=True))
+
+    def levels(self, column: str) -> tuple[str, ...]:
+        """Level names of one factor."""
+        if column not in self.columns:
+            raise nearest("factor", column, self.columns)
+        return self.space.factors[self.columns.index(column)].labels
+
+    def take(self, rows: Mask) -> Table:
+        """Keep some rows and all levels."""
+        return replace(
+            self,
+            codes=self.codes[rows],
+            y=None if self.y is None else self.y[rows],
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
+
+def distinct(z: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row of each distinct combination, in order, and the number of each row."""
+    if prod(shape) < NUMBERED:
+        keys = np.ravel_multi_index(tuple(np.asarray(z).T), tuple(shape))
+        _, first, at = np.unique(keys, return_index=True, return_inverse=True)
+    else:
+        _, first, at = np.unique(z, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.int64), at.astype(np.int64).ravel()
+
+
+def name_of(value: Any) -> str:
+    """Write a level as text: whole numbers without a decimal point.
+
+    >>> name_of(2.0), name_of("cup"), name_of(True)
+    ('2', 'cup', 'True')
+    """
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def space_of(columns: Sequence[str], labels: Sequence[Sequence[str]]) -> Space:
+    """Build the space of some columns; a column name becomes an identifier.
+
+    >>> print(space_of(["aryl halide", "39"], [["a", "b"], ["x", "y"]]))
+    Space(aryl_halide: {a, b}, f39: {x, y})
+    """
+    names: list[str] = []
+    for column in columns:
+        name = re.sub(r"\W+", "_", column).strip("_") or "factor"
+        name = name if name.isidentifier() else f"f{name}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return Space(
+        tuple(Factor(n, len(k), labels=tuple(k)) for n, k in zip(names, labels, strict=True))
+    )
+
+
+def from_rows(
+    rows: Sequence[Sequence[Any]], columns: Sequence[str], y: Sequence[float] | None = None
+) -> Table:
+    """Build a table from rows of level names, for programs that have no dataframe."""
+    from recombine.tables.read import read
+
+    data = {name: [row[c] for row in rows] for c, name in enumerate(columns)}
+    if y is None:
+        return read(data, factors=columns)
+    return read(data | {"y": list(y)}, factors=columns, target="y")
