@@ -19,11 +19,11 @@ CORE += ("experiment", "claim")
 PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
-    *("theory", "training", "maps", "tasks", "models", "diagnostics"),
+    *("theory", "tables", "training", "maps", "tasks", "models", "diagnostics"),
     *("runs", "report/plot", *(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk"}
-READERS = ("tasks/banks/",)  # these read the disk
+READERS = ("tasks/banks/", "tables/read", "tables/datasets")  # these read the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
 DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}
@@ -105,8 +105,8 @@ def test_the_checks_above_see_a_violation(tmp_path):
     assert imported(file) == {"recombine.cli.main", "time"}
 
 
-def test_theory_and_the_entrance_do_not_load_torch():
-    theory = [f"recombine.{n.replace('/', '.')}" for n in FILES if layer(n) == "theory"]
+def test_theory_tables_and_the_entrance_do_not_load_torch():
+    theory = [f"recombine.{n.replace('/', '.')}" for n in FILES if layer(n) in ("theory", "tables")]
     wanted = [
         "recombine",
         "recombine.core.registry",
@@ -117,5 +117,5 @@ def test_theory_and_the_entrance_do_not_load_torch():
     code = f"import sys, {', '.join(wanted)}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     for name, path in FILES.items():
-        if layer(name) == "theory":
+        if layer(name) in ("theory", "tables"):
             assert not {m for m in imported(path) if m.split(".")[0] == "torch"}

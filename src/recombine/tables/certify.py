@@ -49,7 +49,7 @@ class Witness:
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
 
     def __str__(self) -> str:
-        parts = []
+        parts: list[str] = []
         for weight, cell in self.terms:
             sign = "-" if weight < 0 else "+" if parts else ""
             size = "" if abs(weight) == 1 else f"{abs(weight)}·"

@@ -187,7 +187,7 @@ class Conjunctions:
             axis = [1] * len(union)
             axis[union.index(c)] = -1
             code = code * self.coded[c] + np.arange(self.coded[c]).reshape(axis)
-        return code + self.starts[self.subsets.index(subset)]
+        return np.asarray(code + self.starts[self.subsets.index(subset)])
 
     def _marginals(self, z: Codes, counts: NDArray[Any]) -> dict[Subset, Array]:
         """Counts over the levels of each union, each summed from a larger union."""
@@ -210,7 +210,8 @@ class Conjunctions:
         if not union:
             return np.asarray(np.sum(counts, dtype=np.float64))
         at = np.ravel_multi_index(tuple(turned[:, c] for c in union), shape)
-        return np.bincount(at, counts, minlength=prod(shape)).reshape(shape)
+        total = np.bincount(at, counts, minlength=prod(shape)).astype(np.float64)
+        return total.reshape(shape)
 
     def _spread(self, table: NDArray[Any], union: Sequence[int]) -> NDArray[Any]:
         return table.reshape([m if c in union else 1 for c, m in enumerate(self.shape)])

@@ -126,10 +126,10 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
 
     series = []
     for name, column in columns.items():
-        values = np.asarray(column)
-        listed: Any = values
-        if values.dtype.kind not in "biuf":
-            listed = [None if v is None or v != v else v for v in values.tolist()]
+        listed: Any = column if isinstance(column, list | tuple) else np.asarray(column)
+        if not isinstance(listed, np.ndarray) or listed.dtype.kind not in "biuf":
+            values = listed.tolist() if isinstance(listed, np.ndarray) else listed
+            listed = [None if v is None or v != v else v for v in values]
             kinds = {str if isinstance(v, str) else type(v) for v in listed if v is not None}
             if len(kinds) > 1 and not kinds <= {int, float, bool}:
                 raise Refused(

@@ -1,4 +1,4 @@
-"""Which functions of an order the measured combinations fix: null space, proof and generalized inverse."""
+"""The linear system of one conjunction order: rank, null space, proof and margins."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ ENTRIES = 1 << 26  # entries of a matrix of rows by columns (0.5 GB)
 
 CHOLESKY = "proven: a Cholesky factorization with a bound on its rounding error"
 WHOLE = "proven: a whole-number null space, checked in whole numbers"
-MODULAR = (
-    "computed modulo two random primes near 2^23: not a proof, but wrong with chance below 1e-5"
-)
+MODULAR = "computed modulo two random primes: not a proof, but wrong with chance below 1e-5"
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ class Table:
             mean[:, c] = np.bincount(at, weight * column, minlength=len(first)) / total
             away = weight * (column - mean[at, c]) ** 2
             spread[:, c] = np.bincount(at, away, minlength=len(first))
-        return Cells(z[first], total, mean, spread, rows)
+        return Cells(z[first], total.astype(np.float64), mean, spread, rows)
 
     @cached_property
     def unseen(self) -> Codes:

@@ -1,0 +1,206 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from recombine.core.error import Refused
+from recombine.tables.bins import cut, edges
+from recombine.tables.read import read
+from recombine.tables.table import from_rows
+
+ROWS = {
+    "shape": ["cup", "cup", "ball", "ball", "cup"],
+    "aryl halide": ["a", "b", "a", "b", "a"],
+    "y": [1.0, 2.0, 3.0, None, 3.0],
+    "n": [1, 1, 2, 1, 3],
+}
+
+
+def csv(path, separator=",", encoding="utf-8"):
+    pl.DataFrame(ROWS).write_csv(path, separator=separator)
+    path.write_bytes(path.read_text().encode(encoding))
+    return path
+
+
+class Arrow:
+    """A dataframe that only exports an Arrow stream."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def __arrow_c_stream__(self, schema=None):
+        return self.frame.__arrow_c_stream__(schema)
+
+
+def sources(folder):
+    frame = pl.DataFrame(ROWS)
+    yield csv(folder / "t.csv")
+    yield str(csv(folder / "t.tsv", "\t"))
+    packed = folder / "t.csv.gz"
+    packed.write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
+    yield packed
+    frame.write_parquet(folder / "t.parquet")
+    yield folder / "t.parquet"
+    frame.write_ndjson(folder / "t.jsonl")
+    yield folder / "t.jsonl"
+    (folder / "t.jsonl.gz").write_bytes(gzip.compress((folder / "t.jsonl").read_bytes()))
+    yield folder / "t.jsonl.gz"
+    yield from (ROWS, frame, pd.DataFrame(ROWS), Arrow(frame), frame.to_dicts())
+    yield pd.DataFrame(ROWS).astype({"shape": "category"})
+    yield frame.with_columns(pl.col("shape").cast(pl.Categorical))
+
+
+def test_every_source_gives_the_same_table(tmp_path):
+    for source in sources(tmp_path):
+        t = read(source, ["shape", "aryl halide"], "y", weights="n")
+        assert t.columns == ("shape", "aryl halide")
+        assert t.space.names == ("shape", "aryl_halide")
+        assert t.decode(t.codes)[2] == ("ball", "a")
+        assert t.measured.tolist() == [True, True, True, False, True]
+        assert t.decode(t.cells.z) == [("ball", "a"), ("cup", "a"), ("cup", "b")]
+        assert t.cells.y[:, 0].tolist() == [3.0, 2.5, 2.0]  # (1·1 + 3·3) / 4
+        assert t.cells.weight.tolist() == [2, 4, 1]
+        assert t.cells.spread[1, 0] == pytest.approx(1 * 1.5**2 + 3 * 0.5**2)
+        assert t.decode(t.unseen) == [("ball", "b")]
+        assert t.library == ("pandas" if isinstance(source, pd.DataFrame) else "polars")
+
+
+def test_arrays_have_numbered_columns_and_all_columns_are_factors():
+    t = read(np.array([[0, 1, 5.5], [1, 1, 6.5], [0, 2, 7.5]]), target="2")
+    assert t.columns == ("0", "1")
+    assert t.levels("1") == ("1", "2")
+    assert t.cells.y[:, 0].tolist() == [5.5, 7.5, 6.5]
+
+
+def test_a_table_becomes_a_space_and_a_support():
+    t = from_rows([("cup", "red"), ("ball", "red"), ("cup", "blue")], ["shape", "color"])
+    assert str(t.space) == "Space(shape: {ball, cup}, color: {blue, red})"
+    assert t.support.mask(t.space).astype(int).tolist() == [[0, 1], [1, 1]]
+    assert t.space.encode([("cup", "blue")]).tolist() == [[1.0, 0.0]]
+    assert t.find(t.encode([("ball", "blue"), ("cup", "red")])).tolist() == [-1, 2]
+
+
+def test_declared_levels_are_kept_though_no_row_has_them():
+    rows = {"a": ["x", "y", "x", "y"], "b": [1, 2, 2, 1]}
+    t = read(rows, levels={"a": ["y", "x", "w"]})
+    assert t.levels("a") == ("y", "x", "w")
+    assert t.codes[:, 0].tolist() == [1, 0, 1, 0]
+    with pytest.raises(Refused, match="no level of 'a' among the declared ones called 'y'"):
+        read(rows, levels={"a": ["x", "w"]})
+
+
+def test_text_targets_are_classes():
+    t = read({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "y": ["cat", "dog", None, "dog"]}, target="y")
+    assert t.classes == ("cat", "dog")
+    assert t.measured.tolist() == [True, True, False, True]
+    assert t.cells.y.tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "names"),
+    [
+        ("quantile:2", ["[0, 4.5)", "[4.5, 9]"]),
+        ("width:3", ["[0, 3)", "[3, 6)", "[6, 9]"]),
+        ("edges:0,1,9", ["[0, 1)", "[1, 9]"]),
+    ],
+)
+def test_bins_are_half_open_but_for_the_last(rule, names):
+    values = np.arange(10.0)
+    limits = edges(rule, values, "pose")
+    codes, found = cut(values, limits)
+    assert found == names
+    assert codes[-1] == len(names) - 1
+    low, high = limits[codes], limits[codes + 1]
+    assert ((low <= values) & ((values < high) | (values == limits[-1]))).all()
+    t = read({"pose": values, "b": [0, 1] * 5}, [f"pose={rule}", "b"])
+    assert t.levels("pose") == tuple(names)
+    np.testing.assert_array_equal(t.edges["pose"], limits)
+
+
+GOOD = {"a": ["x", "y", "x", "y"], "b": ["1", "2", "2", "1"], "y": [1.0, 2.0, 3.0, 4.0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "sentence"),
+    [
+        ({}, {"factors": ["a", "c"]}, "no column 'c'"),
+        ({}, {"factors": ["a", "b"], "target": "z"}, "no column 'z'"),
+        ({}, {"factors": ["a"]}, "two or more factors"),
+        ({}, {"factors": ["a", "a=width:2"]}, "named twice"),
+        ({}, {"factors": ["a", "y"], "target": "y"}, "cannot be a factor and the target"),
+        ({"a": ["x", None, "x", "y"]}, {}, "no value in row 2"),
+        ({"a": [1.0, np.nan, 2.0, 2.0]}, {}, "no value in row 2"),
+        ({"a": ["x", 1, "x", "y"]}, {}, "mixes"),
+        ({"a": ["x"] * 4}, {}, "one level only"),
+        ({"a": list("wxyz")}, {}, "4 levels in 4 rows"),
+        ({"a": ["x", "y"]}, {}, "different lengths"),
+        ({"y": [1.0, np.inf, 2.0, 3.0]}, {}, "infinite"),
+        ({"y": [1.0, None, None, None]}, {}, "1 rows have a target"),
+        ({"y": ["1.5", "2", "n/a", "4"]}, {}, "mixes numbers with the text 'n/a'"),
+        ({"y": ["same"] * 4}, {}, "classes need 2"),
+        ({"w": list("wxyz")}, {"weights": "w"}, "positive numbers"),
+        ({"w": [1, 0, 1, 2]}, {"weights": "w"}, "positive numbers"),
+        ({}, {"factors": ["a=quantile:2", "b"]}, "need numbers"),
+        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=quantile:1"]}, "whole number of 2 or more"),
+        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=edges:3,2,1"]}, "increasing edges"),
+        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=edges:0,1,2"]}, "leave out the value 3"),
+        ({"b": [1, 1, 1, 3]}, {"factors": ["a", "b=quantile:3"]}, "cannot be equally full"),
+        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=bin:3"]}, "no rule for bins called 'bin'"),
+    ],
+)
+def test_bad_columns_are_refused_in_one_sentence(change, options, sentence):
+    with pytest.raises(Refused, match=sentence) as caught:
+        read(GOOD | change, **({"target": "y"} | options))
+    assert "\n" not in str(caught.value)
+
+
+def test_identifiers_and_continuous_columns_are_refused(rng):
+    n = 30_000
+    base = {"b": np.arange(n) % 7}
+    with pytest.raises(Refused, match="20,000 levels; at most 10,000"):
+        read(base | {"a": np.arange(n) % 20_000})
+    with pytest.raises(Refused, match="looks continuous; cut it into bins, as in a=quantile:8"):
+        read(base | {"a": np.round(rng.uniform(size=n), 2)})
+
+
+def test_bad_files_are_refused_in_one_sentence(tmp_path):
+    def refused(name, content, sentence, **options):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(Refused, match=sentence) as caught:
+            read(tmp_path / name, **options)
+        assert "\n" not in str(caught.value)
+
+    refused("a.csv", b"", "is empty")
+    refused("b.csv", b"a,b\n", "0 rows")
+    refused("c.csv", b"a;b;y\n1;2;3\n1;3;4\n", "Is the separator ';'", factors=["a", "b"])
+    refused("d.csv", "a,b\né,2\n".encode("latin-1"), "not text in utf-8")
+    refused("e.csv", b"a,b\n1,2\n1,2,3,4\n", "cannot be read as csv")
+    refused("f.xlsx", b"PK", "no ending that is known")
+    refused("g.csv.gz", b"not packed", "cannot be read")
+    refused("h.parquet", b"not parquet", "cannot be read as parquet")
+    refused("i.csv", b"a;b\n1;2\n1;3\n", "one character", separator=";;")
+    with pytest.raises(Refused, match="There is no file"):
+        read(tmp_path / "missing.csv")
+    with pytest.raises(Refused, match="cannot be read from int"):
+        read(3)
+    with pytest.raises(Refused, match="one dictionary per row"):
+        read([1, 2])
+    latin = csv(tmp_path / "l.csv", encoding="latin-1")
+    assert read(latin, ["shape", "aryl halide"], encoding="latin-1").rows == 5
+
+
+def test_a_late_surprise_in_a_column_is_read_as_text(tmp_path):
+    lines = ["a,b", *(f"{i % 7},{i % 3}" for i in range(12_000)), "x,1"]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert read(tmp_path / "t.csv").levels("a")[-1] == "x"
+
+
+def test_levels_of_wanted_combinations_must_exist():
+    t = read(GOOD, target="y")
+    assert t.encode([("y", 2)]).tolist() == [[1, 1]]
+    with pytest.raises(Refused, match="no level of 'a' in the table called 'z'"):
+        t.encode([("z", 1)])
+    with pytest.raises(Refused, match="have 1 columns"):
+        t.encode([("x",)])
