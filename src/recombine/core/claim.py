@@ -220,7 +220,7 @@ def claim(
     log10: bool = False,
     what: str = "",
     runs: Runs | Callable[[str], Runs] = ({},),
-    seeds: int = 5,
+    seeds: int | None = None,
     paper: str = "",
     source: str = "",
     oracle: str = "",
@@ -231,7 +231,7 @@ def claim(
     experiment: str,
     *,
     runs: Runs | Callable[[str], Runs] = ({},),
-    seeds: int = 5,
+    seeds: int | None = None,
     paper: str = "",
     source: str = "",
     oracle: str = "",
@@ -249,7 +249,7 @@ def claim(
     log10: bool = False,
     what: str = "",
     runs: Runs | Callable[[str], Runs] = ({},),
-    seeds: int = 5,
+    seeds: int | None = None,
     paper: str = "",
     source: str = "",
     oracle: str = "",
@@ -273,17 +273,18 @@ def claim(
     - score: a score's name, or `"a / b"` or `"a - b"` of two scores or numbers of one run
     - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
     - log10: decide by the logarithm to base 10, for ratios that span orders of magnitude
+    - seeds: how many each run needs; default 5, and 1 for a closed form
     - paper, source: the published number and where it stands
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     """
-    check_claim(experiment, name or "a claim", seeds, role)
+    needed = check_claim(experiment, name or "a claim", seeds, role)
     family = experiment.partition(".")[0]
     runs_at = (lambda size: named_runs(runs(size))) if callable(runs) else _same(named_runs(runs))
 
     def add(name: str, sentence: str, check: Callable[[Evidence[Any]], Verdict]) -> Claim:
         name = f"{family}.{name}"
-        fields = (seeds, paper, source, oracle, role)
+        fields = (needed, paper, source, oracle, role)
         entry = Claim(name, sentence, experiment, check, runs_at, *fields)
         before = CLAIMS.get(name)
         if (
@@ -320,15 +321,16 @@ def claim(
     return register
 
 
-def check_claim(experiment: str, name: str, seeds: int, role: str) -> None:
-    """Refuse a claim on an unknown experiment, with too few seeds, or with an unknown role."""
+def check_claim(experiment: str, name: str, seeds: int | None, role: str) -> int:
+    """Return how many seeds a claim needs; refuse too few, and an unknown experiment or role."""
     if experiment not in EXPERIMENTS:
         raise nearest("experiment", experiment, EXPERIMENTS)
     least = LEAST if EXPERIMENTS[experiment].stochastic else 1
-    if seeds < least:
+    if seeds is not None and seeds < least:
         raise Refused(f"{name} on {experiment} needs seeds >= {least}; got seeds={seeds}.")
     if role not in get_args(Role):
         raise nearest("role", role, get_args(Role))
+    return least if seeds is None else seeds
 
 
 def named_runs(runs: Runs) -> dict[str, Run]:

@@ -135,6 +135,7 @@ def closed_form(
     paper: Mapping[str, Any] | None = None,
     family: str | None = None,
     selection: str = "no training",
+    scores: Sequence[Score] = (),
 ) -> Callable[[F], F]:
     """Register `(cfg) -> Result`, which no seed changes: every seed has the one result.
 
@@ -143,9 +144,11 @@ def closed_form(
 
     def register(function: F) -> F:
         run = update_wrapper(partial(_repeat, function), function)
-        experiment(smoke=smoke, paper=paper, family=family, selection=selection, stochastic=False)(
-            run
-        )
+        add = experiment(
+            smoke=smoke, paper=paper, family=family, selection=selection, stochastic=False,
+            scores=scores,
+        )  # fmt: skip
+        add(run)
         return function
 
     return register

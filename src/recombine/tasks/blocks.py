@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from recombine.core.error import Refused
 from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
+from recombine.tasks.drawing.network import normal, random_network
 
 Kind = Literal["disjoint", "additive", "bilinear", "entangled"]
 KINDS = ("disjoint", "additive", "bilinear", "entangled")
@@ -33,20 +35,6 @@ def block_space(blocks: int = 2, dim: int = 2) -> Space:
     return Space(tuple(Factor(f"block{k + 1}", dim=dim, low=-1, high=1) for k in range(blocks)))
 
 
-def _part(inputs: int, outputs: int, hidden: int, source: torch.Generator) -> list[Tensor]:
-    """Draw the weights of a random network with one layer of tanh units."""
-    return [
-        STEEP * torch.randn(inputs, hidden, generator=source),
-        torch.randn(hidden, generator=source),
-        torch.randn(hidden, outputs, generator=source) / hidden**0.5,
-    ]
-
-
-def _draw(weights: list[Tensor], z: Tensor) -> Tensor:
-    inner, shift, outer = (w.to(z) for w in weights)
-    return torch.tanh(z @ inner + shift) @ outer
-
-
 def generator(
     kind: Kind | str = "additive", blocks: int = 2, dim: int = 2, outputs: int = 30, seed: int = 0
 ) -> Callable[[Tensor], Tensor]:
@@ -63,21 +51,22 @@ def generator(
             f"{', '.join(KINDS)}, and {blocks} blocks need {blocks} outputs or more."
         )
     source, latents = torch.Generator().manual_seed(seed), blocks * dim
+    network = partial(random_network, normal(source), steepness=STEEP)
     if kind == "entangled":
-        parts = [_part(latents, outputs, blocks * HIDDEN, source)]
+        parts = [network(latents, blocks * HIDDEN, outputs)]
     elif kind == "disjoint":
         sizes = [len(piece) for piece in torch.arange(outputs).tensor_split(blocks)]
-        parts = [_part(dim, size, HIDDEN, source) for size in sizes]
+        parts = [network(dim, HIDDEN, size) for size in sizes]
     else:
-        parts = [_part(dim, outputs, HIDDEN, source) for _ in range(blocks)]
+        parts = [network(dim, HIDDEN, outputs) for _ in range(blocks)]
     products = torch.randn(latents, latents, outputs, generator=source)
     block = torch.arange(latents) // dim
     products = products * (block[:, None] < block)[:, :, None]
 
     def raw(z: Tensor) -> Tensor:
         if kind == "entangled":
-            return _draw(parts[0], z)
-        drawn = [_draw(part, own) for part, own in zip(parts, z.split(dim, -1), strict=True)]
+            return parts[0](z)
+        drawn = [part(own) for part, own in zip(parts, z.split(dim, -1), strict=True)]
         if kind == "disjoint":
             return torch.cat(drawn, dim=-1)
         total = torch.stack(drawn).sum(dim=0)

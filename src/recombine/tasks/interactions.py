@@ -1,6 +1,5 @@
 """Generators whose interaction order is known: three blocks of four latents that draw one image."""
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal
 
@@ -10,11 +9,11 @@ from torch import Tensor
 
 from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
+from recombine.tasks.drawing.network import Map, normal, random_network
 
 BLOCKS, SIZE = 3, 4  # blocks of latents, latents a block
 HIDDEN = 64  # more than the 34 derivatives up to order 3 of a block
 
-Map = Callable[[Tensor], Tensor]
 Kind = Literal[
     "disjoint",
     "additive",
@@ -46,18 +45,13 @@ def space() -> Space:
     return Space(tuple(Factor(name, dim=SIZE, low=-1.0) for name in "abc"))
 
 
-def network(rng: np.random.Generator, inputs: int, outputs: int, act: Map = torch.tanh) -> Map:
-    """Draw a random network with one hidden layer, in float64."""
-    inner = torch.as_tensor(rng.normal(size=(inputs, HIDDEN)))
-    shift = torch.as_tensor(rng.normal(size=HIDDEN))
-    outer = torch.as_tensor(rng.normal(size=(HIDDEN, outputs))) / HIDDEN**0.5
-    return lambda z: act(z @ inner.to(z) + shift.to(z)) @ outer.to(z)
-
-
 def generator(kind: Kind, side: int = 16, seed: int = 0) -> Map:
     """Draw a generator (n, 12) -> (n, 3, side, side) of a kind."""
     rng = np.random.default_rng(seed)
     pixels, dim = 3 * side**2, BLOCKS * SIZE
+
+    def network(inputs: int, outputs: int) -> Map:
+        return random_network(normal(rng), inputs, HIDDEN, outputs)
 
     def image(flat: Map) -> Map:
         return lambda z: flat(z).unflatten(-1, (3, side, side))
@@ -65,14 +59,14 @@ def generator(kind: Kind, side: int = 16, seed: int = 0) -> Map:
     if kind in ("occluding", "softmax"):
         return sprites(kind == "softmax", side)
     if kind == "entangled":
-        return image(network(rng, dim, pixels))
+        return image(network(dim, pixels))
     if kind == "disjoint":  # every block has rows of the image of its own
         edges = [3 * side * (k * side // BLOCKS) for k in range(BLOCKS + 1)]
-        parts = [network(rng, SIZE, b - a) for a, b in pairwise(edges)]
+        parts = [network(SIZE, b - a) for a, b in pairwise(edges)]
         return lambda z: torch.cat(
             [rows.unflatten(-1, (3, -1, side)) for rows in _each(parts, z)], dim=-2
         )
-    nets = [network(rng, SIZE, pixels) for _ in range(BLOCKS)]
+    nets = [network(SIZE, pixels) for _ in range(BLOCKS)]
     if kind == "multiplicative":
         return image(lambda z: torch.stack([1 + g.tanh() / 2 for g in _each(nets, z)]).prod(dim=0))
 

@@ -16,6 +16,7 @@ from recombine.core.space import Mask, Points, Space, cube
 from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.maps.compose import Combine, Composition, Part, compose
+from recombine.tasks.drawing.network import normal, random_network
 
 HIDDEN = 10  # tanh units of a component
 STEEP = 2.0  # scale of their weights, so that they bend within the unit cube
@@ -37,15 +38,8 @@ def world(components: int = 2, latents: int = 2) -> Space:
 
 def tanh_part(latents: int, outputs: int, offset: float, source: torch.Generator) -> Part:
     """Draw a smooth component with outputs between `offset` - 1 and `offset` + 1."""
-    inner = STEEP * torch.randn(latents, HIDDEN, generator=source)
-    shift = torch.randn(HIDDEN, generator=source)
-    outer = torch.randn(HIDDEN, outputs, generator=source) / HIDDEN**0.5
-
-    def draw(z: Tensor) -> Tensor:
-        hidden = torch.tanh(z @ inner.to(z) + shift.to(z))
-        return offset + torch.tanh(hidden @ outer.to(z))
-
-    return draw
+    network = random_network(normal(source), latents, HIDDEN, outputs, steepness=STEEP)
+    return lambda z: offset + torch.tanh(network(z))
 
 
 def composition(

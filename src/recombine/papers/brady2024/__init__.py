@@ -3,5 +3,7 @@
 # Registration order is the order of tables and reports.
 # isort: off
 from recombine.papers.brady2024 import objects as objects
-from recombine.papers.brady2024 import theory as theory
+from recombine.papers.brady2024 import orders as orders
+from recombine.papers.brady2024 import conditions as conditions
+from recombine.papers.brady2024 import attention as attention
 from recombine.papers.brady2024 import vectors as vectors

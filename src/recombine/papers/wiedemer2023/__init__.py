@@ -4,5 +4,7 @@
 # isort: off
 from recombine.papers.wiedemer2023 import sprites as sprites
 from recombine.papers.wiedemer2023 import slots as slots
-from recombine.papers.wiedemer2023 import theory as theory
+from recombine.papers.wiedemer2023 import additivity as additivity
+from recombine.papers.wiedemer2023 import reconstruction as reconstruction
+from recombine.papers.wiedemer2023 import rank as rank
 from recombine.papers.wiedemer2023 import vectors as vectors

@@ -9,7 +9,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from recombine.core.claim import Verdict, claim, decide, exact, scores
+from recombine.core.claim import Verdict, claim, decide, scores
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.seed import seeded
@@ -284,53 +284,3 @@ def consistency_teaches_the_encoder(records: Sequence[Record]) -> Verdict:
     without, with_it = pair(records, "identified_ood")
     what = "score of latents read outside the band, with minus without consistency"
     return decide(with_it - without, above=0.05, what=what)
-
-
-@dataclass(frozen=True)
-class Masks:
-    """Slot Attention without training, with one kind of masks."""
-
-    masks: Literal["softmax", "sigmoid"] = "sigmoid"
-    nets: int = 5
-    """Networks, drawn at random; the least favorable counts."""
-    side: int = 16
-    """Pixels."""
-    slots: int = 3
-
-
-@experiment(smoke={"nets": 2, "side": 8}, stochastic=False, selection="no training")
-def additivity(cfg: Masks, seeds: Sequence[int]) -> list[Result]:
-    """How far two slots of Slot Attention interact in what is drawn: 0 for an additive decoder."""
-    x = torch.zeros(1, 3, cfg.side, cfg.side)
-    sizes = []
-    for net in range(cfg.nets):
-        model = slot_attention(
-            Data(np.zeros((1, 1)), x, x), slots=cfg.slots, masks=cfg.masks, seed=net
-        ).double()
-        with seeded(net), torch.no_grad():
-            old, new = torch.randn(2, 16, cfg.slots, 16, dtype=torch.float64)
-        first, second = (torch.arange(cfg.slots) == k for k in (0, 1))
-        changed = [
-            torch.where(which[:, None], new, old)
-            for which in (first | second, first, second, first & second)
-        ]
-        assert isinstance(model, Layered)
-        both, one_, other, neither = (decode(model, z) for z in changed)
-        mixed = both - one_ - other + neither
-        effect = torch.stack([one_ - neither, other - neither]).abs().mean()
-        sizes.append(float(mixed.abs().mean() / effect))
-    return [Result({"least": min(sizes), "most": max(sizes)}) for _ in seeds]
-
-
-@claim("wiedemer2023.additivity", seeds=1)
-def sigmoid_masks_are_additive(records: Sequence[Record]) -> Verdict:
-    """With a sigmoid mask for each slot, Slot Attention has an additive decoder."""
-    (found,) = scores(records, "most")
-    return exact(found, below=1e-10, what="largest interaction of two slots / effect of one")
-
-
-@claim("wiedemer2023.additivity", runs=[{"masks": "softmax"}], seeds=1)
-def softmax_masks_are_not(records: Sequence[Record]) -> Verdict:
-    """With masks by softmax over slots, as published, its decoder is not additive."""
-    (found,) = scores(records, "least")
-    return exact(found, above=1e-3, what="smallest interaction of two slots / effect of one")
