@@ -38,7 +38,8 @@ class Observed:
 
 
 def predict(model: nn.Module, x: Tensor, *, chunk: int = 1024) -> Tensor:
-    """Evaluate a model without gradients, in pieces."""
+    """Evaluate a model in chunks, without gradients, on the model's device."""
+    x = x.to(next(model.parameters(), x).device)
     model.eval()
     with torch.no_grad():
         return torch.cat([model(part) for part in x.split(chunk)])

@@ -16,7 +16,6 @@ from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.support import box, cross, values
 from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.examples import examples
 from recombine.diagnostics.factorization import kernel_fit
 from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import cnn, mlp, outer
@@ -29,7 +28,15 @@ from recombine.training.penalty import Penalty, rank_entropy, stripe_variance
 
 Run = Mapping[str, Any]
 
-OUTPUTS = ("risk", "position", "additivity", "error_map", "superposition", "kernel_fits")
+OUTPUTS = (
+    "risk",
+    "position",
+    "additivity",
+    "error_map",
+    "superposition",
+    "kernel_fits",
+    "examples",
+)
 LAYERS = ("transport", "ranks", "factorization")
 
 
@@ -174,7 +181,7 @@ def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
         task,
         splits,
         partial(build, cfg),
-        diagnostics=(*OUTPUTS, *(LAYERS if cfg.layers else ())),
+        diagnostics=(*OUTPUTS, "examples", *(LAYERS if cfg.layers else ())),
         before=lambda model, split: embeddings(model, "start"),
         after=further_scores,
         follow=risks if cfg.follow else None,
@@ -193,7 +200,7 @@ def further_scores(trained: Trained) -> Measured:
     if {"volume_ratio_input", "volume_ratio_last"} <= set(scores):
         found["volume_left"] = scores["volume_ratio_last"] / scores["volume_ratio_input"]
     found |= {f"{name}_late": mean(values[-5:]) for name, values in late.items()}
-    return found | embeddings(trained.model, "end") | examples(trained.observed)
+    return found | embeddings(trained.model, "end")
 
 
 def own(size: str, decoder: str, encoding: str) -> Run:

@@ -6,24 +6,25 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import Observed, measure, observe
+from recombine.core.diagnostic import Measured, Observed
 from recombine.core.experiment import Result, experiment
-from recombine.core.task import Split, Task
+from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.position import deep
 from recombine.models.decoders import cnn
 from recombine.models.rendering import encoder
 from recombine.runs.record import Record
+from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.bumps import bumps, hole
-from recombine.training.fit import cosine, fit
+from recombine.training.fit import cosine
 
 Run = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Training):
     """A bump world with a hidden region, and a network that reads it or draws it."""
 
     direction: Literal["read", "draw"] = "read"
@@ -44,7 +45,7 @@ class Reading:
     steps: int = 800
     batch: int = 16
     lr: float = 3e-3
-    """Falls along a cosine."""
+    """Learning rate; it falls along a cosine."""
 
 
 def backwards(task: Task) -> Task:
@@ -55,8 +56,8 @@ def backwards(task: Task) -> Task:
 def decoded(codes: Tensor, side: int) -> NDArray[np.float64]:
     """Read coordinates from codes (n, dim): the strongest unit of each half, or the numbers."""
     if codes.shape[1] == 2:
-        return codes.double().numpy()
-    return codes.reshape(-1, 2, side).argmax(dim=2).double().numpy()
+        return codes.double().cpu().numpy()
+    return codes.reshape(-1, 2, side).argmax(dim=2).double().cpu().numpy()
 
 
 def reading_scores(seen: Observed, side: int) -> dict[str, float]:
@@ -66,8 +67,8 @@ def reading_scores(seen: Observed, side: int) -> dict[str, float]:
     """
     split: Split = seen.split
     query, inside = split.query, split.inside
-    error = (seen.outputs - query.y).square().mean(dim=1).double().numpy()
-    mean = (split.train.y.mean(dim=0) - query.y).square().mean(dim=1).double().numpy()
+    error = (seen.outputs - query.y).square().mean(dim=1).double().cpu().numpy()
+    mean = (split.train.y.mean(dim=0) - query.y).square().mean(dim=1).double().cpu().numpy()
     hit = np.abs(decoded(seen.outputs, side) - query.z).max(axis=1) <= 1
     table = np.zeros(seen.task.space.size, dtype=bool)
     at = seen.task.space.index(query.z)
@@ -93,32 +94,36 @@ def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
     """An encoder sees a bump everywhere except in a square, and is asked where it is there."""
     drawing = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
     task = backwards(drawing) if cfg.direction == "read" else drawing
-    results = []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        split = task.split(~hole(cfg.hole, cfg.side), n=cfg.samples or None, rng=rng)
-        if cfg.direction == "read":
-            widths = (cfg.channels, 2 * cfg.channels, 4 * cfg.channels)
-            model = encoder(split.train, channels=widths, seed=seed)
-        else:
-            model = cnn(split.train, channels=cfg.channels, depth=4, seed=seed)
-        (history,) = fit(
-            model,
-            split.train,
-            steps=cfg.steps,
-            batch=cfg.batch,
-            lr=cfg.lr,
-            schedule=cosine(),
-            seed=[seed],
+    splits = [
+        task.split(
+            ~hole(cfg.hole, cfg.side), n=cfg.samples or None, rng=np.random.default_rng(seed)
         )
-        seen = observe(model, task, split)
-        found, arrays = measure(seen, ("error_map",))
-        if cfg.direction == "read":
-            found |= reading_scores(seen, cfg.side)
-        else:
-            found |= measure(seen, ("risk", "position"))[0]
-        results.append(Result(found, arrays, history))
-    return results
+        for seed in seeds
+    ]
+
+    def read(data: Data, seed: int) -> nn.Module:
+        widths = (cfg.channels, 2 * cfg.channels, 4 * cfg.channels)
+        return encoder(data, channels=widths, seed=seed)
+
+    def draw(data: Data, seed: int) -> nn.Module:
+        return cnn(data, channels=cfg.channels, depth=4, seed=seed)
+
+    def places(trained: Trained) -> Measured:
+        return reading_scores(trained.observed, cfg.side)
+
+    if cfg.direction == "draw":
+        names = ("error_map", "risk", "position")
+        return trial(cfg, seeds, task, splits, draw, diagnostics=names, schedule=cosine())
+    return trial(
+        cfg,
+        seeds,
+        task,
+        splits,
+        read,
+        diagnostics=("error_map",),
+        after=places,
+        schedule=cosine(),
+    )
 
 
 def both_ways(size: str) -> list[Run]:

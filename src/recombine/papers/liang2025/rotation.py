@@ -9,18 +9,18 @@ import numpy as np
 from torch import Tensor, nn
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import Observed, measure, observe, predict
+from recombine.core.diagnostic import Measured, Observed, predict
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.support import box
-from recombine.core.task import Split, Task
+from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.crossfade import apart, edges, look_like
-from recombine.diagnostics.examples import examples
 from recombine.models.upsampling import upsampler
 from recombine.runs.record import Record
+from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.banks.bank import load
 from recombine.tasks.rotation import exemplars, rotations
-from recombine.training.fit import cosine, fit
+from recombine.training.fit import cosine
 
 Run = dict[str, Any]
 
@@ -28,7 +28,7 @@ STRIP = 9  # pictures across the gap, edges included; one more stands on each si
 
 
 @dataclass(frozen=True)
-class Turning:
+class Turning(Training):
     """Images that turn, a gap of angles in which one of them is never shown, and a decoder."""
 
     classes: Literal["one", "all"] = "one"
@@ -50,9 +50,8 @@ class Turning:
     front: int = 64
     """Units of a ReLU layer before the first map; 0 makes it by one linear layer (the paper's)."""
     steps: int = 600
-    batch: int = 32
     lr: float = 3e-3
-    """Falls along a cosine."""
+    """Learning rate; it falls along a cosine."""
 
 
 def world(cfg: Turning, seed: int) -> tuple[Task, Split]:
@@ -93,7 +92,7 @@ def angles_off(seen: Observed) -> dict[str, float]:
     query, train, hidden = seen.split.query, seen.split.train, ~seen.split.inside
     mine = query.z[:, 0] == query.z[hidden][0, 0]
     drawn, truth, shown = (
-        v.double().flatten(1).numpy() for v in (seen.outputs[hidden], query.y[mine], train.y)
+        v.double().flatten(1).cpu().numpy() for v in (seen.outputs[hidden], query.y[mine], train.y)
     )
     found = edges(query.z[hidden], train.z)
     share = found.share[:, None]
@@ -120,7 +119,7 @@ def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
     return {
         "strip_angle": at,
         "strip_truth": truth,
-        "strip_drawn": predict(model, asked.x).numpy(),
+        "strip_drawn": predict(model, asked.x),
         "strip_fade": ((1 - share) * truth[1] + share * truth[-2]).astype(np.float32),
     }
 
@@ -133,28 +132,29 @@ def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
 )
 def rotation(cfg: Turning, seeds: Sequence[int]) -> list[Result]:
     """A network draws a digit turned by an angle, and is asked for angles that were never shown."""
-    results = []
-    for seed in seeds:
-        task, split = world(cfg, seed)
+    tasks, splits = zip(*[world(cfg, seed) for seed in seeds], strict=True)
+
+    def build(data: Data, seed: int) -> nn.Module:
         channels = (cfg.channels, cfg.channels, cfg.channels // 2)
-        model = upsampler(split.train, channels=channels, front=cfg.front, seed=seed)
-        (history,) = fit(
-            model,
-            split.train,
-            steps=cfg.steps,
-            batch=cfg.batch,
-            lr=cfg.lr,
-            options={"weight_decay": 1e-4},
-            loss=drawing_loss,
-            schedule=cosine(),
-            clip=1.0,
-            seed=[seed],
-        )
-        seen = observe(model, task, split)
-        found, arrays = measure(seen, ("risk", "crossfade"))
-        arrays |= examples(seen) | strip(cfg, task, model)
-        results.append(Result(found | angles_off(seen), arrays, history))
-    return results
+        return upsampler(data, channels=channels, front=cfg.front, seed=seed)
+
+    def further(trained: Trained) -> Measured:
+        observed = trained.observed
+        return angles_off(observed) | strip(cfg, observed.task, trained.model)
+
+    return trial(
+        cfg,
+        seeds,
+        tasks,
+        splits,
+        build,
+        diagnostics=("risk", "crossfade", "examples"),
+        after=further,
+        options={"weight_decay": 1e-4},
+        loss=drawing_loss,
+        schedule=cosine(),
+        clip=1.0,
+    )
 
 
 def ten(size: str) -> Run:

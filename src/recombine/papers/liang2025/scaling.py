@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,25 @@ import torch
 from torch import nn
 
 from recombine.core.claim import FAILS, HOLDS, OPEN, Verdict, claim, decide, scores
-from recombine.core.diagnostic import measure, observe, predict
+from recombine.core.diagnostic import Measured, predict
 from recombine.core.error import Refused
-from recombine.core.experiment import History, Result, experiment
+from recombine.core.experiment import Result, experiment
 from recombine.core.space import Factor, Points, Space
 from recombine.core.support import Support, box
 from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import cnn
 from recombine.runs.record import Record
+from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.bumps import striped_bumps
 from recombine.theory.growth import Growth, least, power
-from recombine.training.fit import cosine, fit
+from recombine.training.fit import cosine
 
 Run = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Need:
+class Need(Training):
     """An image side, what is shown of it, and what counts as composing.
 
     Channels, depth, steps and rate were chosen by the error on seen places alone, with seeds 100 to
@@ -104,44 +106,35 @@ def search(cfg: Need, seed: int) -> Result:
     stripes[np.arange(most), np.arange(most) % 2] = cfg.side  # one factor is absent, in turn
     asked = [part.draw(task.space, cfg.asked, rng=rng) for part in (shown, hidden)]
     query, inside = task.data(np.concatenate(asked)), np.repeat([True, False], cfg.asked)
-    tried: dict[int, dict[str, float]] = {}
-    histories: dict[int, History] = {}
+    results: dict[int, Result] = {}
+
+    def build(data: Data, seed: int) -> nn.Module:
+        return cnn(data, channels=cfg.channels, depth=cfg.depth, seed=seed)
+
+    def refitted(trained: Trained) -> Measured:
+        train = trained.split.train
+        return {"risk_train": refit(trained.model, train.take(shown.contains(task.space, train.z)))}
 
     def passes(n: int) -> bool:
-        train = task.data(nested(cfg, bumps, stripes, n))
-        model = cnn(train, channels=cfg.channels, depth=cfg.depth, seed=seed)
-        (histories[n],) = fit(
-            model,
-            train,
-            steps=cfg.steps,
-            batch=cfg.batch,
-            lr=cfg.lr,
-            schedule=cosine(),
-            seed=[seed],
-        )
-        if histories[n].diverged is not None:
-            return False
-        split = Split(shown, train, query, inside)
-        tried[n], _ = measure(observe(model, task, split), ["risk"])
-        tried[n]["risk_train"] = refit(model, train.take(shown.contains(task.space, train.z)))
-        return tried[n]["risk_ood"] < cfg.threshold
+        split = Split(shown, task.data(nested(cfg, bumps, stripes, n)), query, inside)
+        (results[n],) = trial(cfg, [seed], task, split, build, after=refitted, schedule=cosine())
+        return results[n].scores.get("risk_ood", inf) < cfg.threshold
 
     found = least(passes, cfg.first, most, ratio=cfg.ratio)
-    kept = found.value
-    if kept not in tried:
-        return Result({}, {}, histories[kept])
-    rows = sorted(tried)
+    last = results[found.value]
+    if last.history is None or last.history.diverged is not None:
+        return last
+    rows = sorted(n for n, result in results.items() if result.scores)
     names = ("risk_train", "risk_id", "risk_ood")
-    arrays = {name: np.array([tried[n][name] for n in rows]) for name in names}
+    arrays = {name: np.array([results[n].scores[name] for n in rows]) for name in names}
     own = {
-        "least": kept,  # or, when not reached, the most that was tried
-        "reached": found.reached,
-        "failed": found.failed,
-        "trainings": len(rows),
-        "worst_fit": max(arrays["risk_train"]),
+        "least": float(found.value),  # or, when not reached, the most that was tried
+        "reached": float(found.reached),
+        "failed": float(found.failed),
+        "trainings": float(len(rows)),
+        "worst_fit": float(max(arrays["risk_train"])),
     }
-    numbers = {name: float(value) for name, value in (own | tried[kept]).items()}
-    return Result(numbers, {"tried": np.array(rows)} | arrays, histories[kept])
+    return Result(own | last.scores, {"tried": np.array(rows)} | arrays, last.history)
 
 
 def refit(model: nn.Module, shown: Data, most: int = 512) -> float:

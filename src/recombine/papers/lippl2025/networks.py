@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from numpy.random import Generator
 from torch import nn
 
 from recombine.core.claim import Verdict, claim, decide, scores
-from recombine.core.diagnostic import measure, observe
+from recombine.core.diagnostic import Measured
 from recombine.core.experiment import Result, experiment
 from recombine.core.space import Points
 from recombine.core.support import Support
@@ -25,10 +26,10 @@ from recombine.diagnostics.conjunctions import (
 from recombine.diagnostics.kernels import feature_gram, layers, similarity
 from recombine.models.networks import convnet, relu_mlp, resnet, vit
 from recombine.runs.record import Record
+from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks import symbolic
 from recombine.tasks.banks.bank import load
 from recombine.tasks.pictures import pictures
-from recombine.training.fit import fit
 from recombine.training.loss import margin_cross_entropy, mse
 
 Run = dict[str, Any]
@@ -49,7 +50,7 @@ def world(task: str, preset: str) -> tuple[Task, Support]:
 
 
 @dataclass(frozen=True)
-class Net:
+class Net(Training):
     """A ReLU network on a symbolic task, trained on the whole training set at once."""
 
     task: Literal["addition", "context", "equivalence"] = "addition"
@@ -61,6 +62,7 @@ class Net:
     depth: int = 1
     loss: Literal["mse", "cross_entropy"] = "mse"
     steps: int = 3000
+    batch: int = 0
     lr: float = 5e-3
     stop: float = 1e-4
     """Training ends when the loss is this small."""
@@ -73,34 +75,32 @@ class Net:
 def networks(cfg: Net, seeds: Sequence[int]) -> list[Result]:
     """A ReLU network, lazy or rich, on addition, context dependence or equivalence."""
     task, shown = world(cfg.task, cfg.preset)
-    split = task.split(shown)
-    models = [
-        relu_mlp(split.train, width=cfg.width, depth=cfg.depth, scale=cfg.scale, seed=s)
-        for s in seeds
-    ]
-    histories = fit(
-        models,
-        split.train,
-        steps=cfg.steps,
-        lr=cfg.lr,
+
+    def build(data: Data, seed: int) -> nn.Module:
+        return relu_mlp(data, width=cfg.width, depth=cfg.depth, scale=cfg.scale, seed=seed)
+
+    def conjunctions(trained: Trained) -> Measured:
+        split = trained.split
+        outputs = trained.observed.outputs[:, 0].double().cpu().numpy()
+        z, train = split.query.z, split.train.z
+        found = {"additivity": additivity_r2(outputs, z, train, ~split.inside)}
+        if cfg.task == "context":
+            sizes = magnitudes(conjunction_values(outputs, z, train), context_type)
+            found |= {f"size_{kind}": size for kind, size in sizes.items()}
+        return found
+
+    return trial(
+        cfg,
+        seeds,
+        task,
+        task.split(shown),
+        build,
+        diagnostics=SCORES[cfg.loss],
+        after=conjunctions,
         stop=cfg.stop,
         optimizer=torch.optim.SGD,
         loss=LOSSES[cfg.loss],
-        seed=seeds,
     )
-    results = []
-    for model, history in zip(models, histories, strict=True):
-        seen = observe(model, task, split)
-        found, arrays = measure(seen, SCORES[cfg.loss])
-        outputs = seen.outputs[:, 0].double().numpy()
-        hidden = ~split.inside
-        found["additivity"] = additivity_r2(outputs, split.query.z, split.train.z, hidden)
-        if cfg.task == "context":
-            kinds = conjunction_values(outputs, split.query.z, split.train.z)
-            for kind, size in magnitudes(kinds, context_type).items():
-                found[f"size_{kind}"] = size
-        results.append(Result(found, arrays, history))
-    return results
 
 
 RICH = 1e-3
@@ -207,7 +207,7 @@ def rich_networks_solve_equivalence(records: Sequence[Record]) -> Verdict:
 
 
 @dataclass(frozen=True)
-class Images:
+class Images(Training):
     """A convolutional network on images of the components, side by side."""
 
     task: Literal["addition", "context"] = "addition"
@@ -233,7 +233,6 @@ class Images:
     """Subtract the bank's mean and divide by its standard deviation."""
     steps: int = 600
     batch: int = 128
-    lr: float = 1e-3
 
 
 def exemplars(cells: Points, n: int, images: int, rng: Generator) -> Points:
@@ -282,16 +281,18 @@ def build(cfg: Images, data: Data, seed: int) -> nn.Module:
     return vit(data, seed=seed, **({} if cfg.large else small))
 
 
-def before(model: nn.Module, split: Split, most: int = 800) -> tuple[dict[str, float], Any]:
+def before(model: nn.Module, split: Split, most: int = 800) -> Measured:
     """Measure S(1;2) of each activation before training, and all similarities of the last."""
     x, z = split.query.x[:most], split.query.z[:most, :2]
     names = [n for n in layers(model) if isinstance(model.get_submodule(n), nn.ReLU)]
-    found = {f"similarity_{i + 1}": similarity(model, x, z, n) for i, n in enumerate(names)}
-    k = feature_gram(model, x, names[-1]).numpy()
+    found: Measured = {
+        f"similarity_{i + 1}": similarity(model, x, z, n) for i, n in enumerate(names)
+    }
+    k = feature_gram(model, x, names[-1]).cpu().numpy()
     cells, at = np.unique(z, axis=0, return_inverse=True)
     mean = np.eye(len(cells))[at.ravel()]
     mean /= mean.sum(axis=0)
-    return found, (mean.T @ k @ mean).astype(np.float32)
+    return found | {"alike": (mean.T @ k @ mean).astype(np.float32)}
 
 
 @experiment(
@@ -310,28 +311,20 @@ def before(model: nn.Module, split: Split, most: int = 800) -> tuple[dict[str, f
 )
 def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
     """A convolutional network on images: combinations and images are both new when it is tested."""
-    results = []
-    for seed in seeds:
-        task, split = image_split(cfg, seed)
-        model = build(cfg, split.train, seed)
-        own, extra = dict[str, float](), dict[str, Any]()
-        if cfg.task == "addition" and cfg.network == "convnet":
-            own, extra["alike"] = before(model, split)
-        (history,) = fit(
-            model,
-            split.train,
-            steps=cfg.steps,
-            batch=cfg.batch,
-            lr=cfg.lr,
-            loss=LOSSES[cfg.loss],
-            optimizer=OPTIMIZERS[cfg.optimizer],
-            options={"momentum": 0.9} if cfg.optimizer == "sgd" else None,
-            seed=[seed],
-        )
-        seen = observe(model, task, split)
-        found, arrays = measure(seen, SCORES[cfg.loss])
-        results.append(Result(found | own, arrays | extra, history))
-    return results
+    tasks, splits = zip(*[image_split(cfg, seed) for seed in seeds], strict=True)
+    measured = cfg.task == "addition" and cfg.network == "convnet"
+    return trial(
+        cfg,
+        seeds,
+        tasks,
+        splits,
+        partial(build, cfg),
+        diagnostics=SCORES[cfg.loss],
+        before=before if measured else None,
+        loss=LOSSES[cfg.loss],
+        optimizer=OPTIMIZERS[cfg.optimizer],
+        options={"momentum": 0.9} if cfg.optimizer == "sgd" else None,
+    )
 
 
 def far(size: str) -> int:
