@@ -128,8 +128,9 @@ def test_sweep_crosses_fields_with_seeds(capsys, tmp_path):
 def test_reproduce_judges_and_reports(capsys, tmp_path):
     page, table = tmp_path / "page.html", tmp_path / "claims.md"
     where = ("--records", tmp_path, "--page", page, "--markdown", table)
+    name = "liang2025.reading"
     code, out, _ = call(
-        capsys, "reproduce", SQUARE, "--size", "smoke", "--workers", "2", "--json", *where
+        capsys, "reproduce", name, "--size", "smoke", "--workers", "2", "--json", *where
     )
     found = json.loads(out)
     assert code == 0
@@ -218,15 +219,24 @@ def test_damaged_record_is_refused_by_the_report_and_repeated_by_the_run(capsys,
     assert code == 0
     assert "set aside" in " ".join(err.split())
     assert json.loads(again)["scores"] == json.loads(first)["scores"]
-    (aside,) = tmp_path.glob("*/*.damaged*")
+    (aside,) = tmp_path.glob("*/*.damaged")
     assert aside.read_text() == whole[: len(whole) // 2]
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
-    words = f"{sys.executable} -m recombine.cli --help | head -n 1"
-    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)
-    assert "recombine" in done.stdout
-    assert not done.stderr
+def test_odd_files_among_the_records_hide_no_other(capsys, tmp_path):
+    words = ("run", "lippl2025.phases", "--size", "smoke", "--records", tmp_path)
+    call(capsys, *words)
+    (path,) = tmp_path.glob("*/*.json")
+    (path.parent / "folder.json").mkdir()
+    (path.parent / "link.json").symlink_to("nowhere")
+    (path.parent / "deep.json").write_text("[" * 10**5)
+    os.mkfifo(path.parent / "pipe.json")
+    (tmp_path / "file.json").write_text("{}")
+    code, out, err = call(capsys, "report", "--records", tmp_path, "--json")
+    assert code == 1
+    assert json.loads(out)["records"] == 1
+    assert err.count("cannot be trusted") == 4
+    assert call(capsys, *words)[0] == 0
 
 
 def test_installed_command_refuses_without_traceback(tmp_path):

@@ -467,7 +467,7 @@ def test_write_replaces_at_once_and_refuses_clearly(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["page.html"]
     with pytest.raises(Refused, match="cannot be written"):
         report.write(path / "below a file.html", "no")
-    with pytest.raises(Refused, match="cannot be written"):
+    with pytest.raises(Refused, match="is a folder, not a regular file"):
         report.write(path.parent, "onto a folder")
     assert [p.name for p in path.parent.iterdir()] == ["page.html"]
     assert [p.name for p in tmp_path.iterdir()] == ["new"]

@@ -1,17 +1,22 @@
 """The store: whole records or none, whatever happens while writing or to the files afterwards."""
 
 import errno
+import io
 import json
-from dataclasses import fields, make_dataclass, replace
+import os
+import warnings
+from dataclasses import asdict, fields, make_dataclass, replace
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
 
+from recombine.core import disk
 from recombine.core.error import Refused
 from recombine.core.experiment import Experiment, History, Result
 from recombine.runs.record import DIVERGED, FAILED, Record, identify
 from recombine.runs.run import execute, finish
-from recombine.runs.store import Damaged, Store, _digest, dump, load
+from recombine.runs.store import Damaged, Newer, Store, _digest, dump, load
 
 
 @pytest.fixture
@@ -113,11 +118,193 @@ def test_a_record_of_a_newer_version_is_read_and_of_an_older_one_too(store):
     newer = make_dataclass("Record", [("color", str, "red")], bases=(Record,), frozen=True)
     text = dump(newer(**{f.name: getattr(RECORD, f.name) for f in fields(Record)}))
     assert '"color"' in text
-    assert load(text) == RECORD
+    assert load(text.encode()) == RECORD
 
     older = {"id": "1f", "experiment": "toy.obey", "size": "quick", "config": {}, "seed": 3}
-    text = json.dumps({**older, "digest": _digest(older)})
+    text = json.dumps({**older, "digest": _digest(older)}).encode()
     assert load(text) == Record("1f", "toy.obey", "quick", {}, 3)
+
+
+def signed(**changes):
+    """Write a record with other values under a digest that is right."""
+    plain = {**asdict(RECORD), **changes}
+    return json.dumps({**plain, "digest": _digest(plain)})
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+HOSTILE = {
+    "a score that is text": {"scores": {"score": "0.1"}},
+    "a score that is not finite": {"scores": {"score": float("nan")}},
+    "a score that is a truth value": {"scores": {"score": True}},
+    "scores in a list": {"scores": [0.1]},
+    "a config in a list": {"config": []},
+    "a config with a number beyond all floats": {"config": {"level": 10**400}},
+    "a deep config": {"config": {"level": nested(200)}},
+    "a seed that is text": {"seed": "3"},
+    "a seed that is a truth value": {"seed": True},
+    "no experiment": {"experiment": None},
+    "a status that no run has": {"status": "finished"},
+    "a size that no run has": {"size": "huge"},
+    "notes that are text": {"notes": "a note"},
+    "a note that is a number": {"notes": [1]},
+    "half a character": {"notes": ["\udc00"]},
+    "a history in a list": {"history": [1]},
+    "a curve that is a number": {"history": {"steps": 3, "loss": [1.0]}},
+    "a curve of another length": {"history": {"steps": [1, 2], "loss": [1.0]}},
+    "a curve of text": {"history": {"steps": [1], "loss": ["1.0"]}},
+    "versions of numbers": {"versions": {"torch": 2.1}},
+    "arrays that are text": {"arrays": "row"},
+    "a format that is text": {"format": "one"},
+}
+
+
+@pytest.mark.parametrize("changes", HOSTILE.values(), ids=HOSTILE)
+def test_wrong_values_under_a_right_digest_are_refused(store, changes):
+    store.write(RECORD).write_text(signed(**changes))
+    other = replace(RECORD, id="2f")
+    store.write(other)
+    said = []
+    assert list(store.records(said.append)) == [other]
+    assert "1f.json cannot be trusted" in said[0]
+
+
+def test_nesting_without_end_is_refused(store):
+    store.write(RECORD).write_text("[" * 100_000)
+    with pytest.raises(Damaged, match="not complete JSON"):
+        store.find("toy.obey", "1f")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "dangling link", "loop", "endless"])
+def test_what_is_no_regular_file_is_set_aside(store, kind, suffix):
+    record = replace(RECORD, arrays=["row"])
+    path = store.write(record, {"row": np.ones(2)}).with_suffix(suffix)
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+        (path / "inside").touch()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        where = {"dangling link": "nowhere", "loop": path.name, "endless": "/dev/zero"}
+        path.symlink_to(where[kind])
+    with pytest.raises(Damaged):
+        store.find("toy.obey", "1f") if suffix == ".json" else store.arrays(record)
+    aside = store.set_aside("toy.obey", "1f")
+    assert aside.is_symlink() or aside.exists()
+    assert store.find("toy.obey", "1f") is None
+    assert store.arrays(record) == {}
+    store.write(record, {"row": np.ones(2)})
+    assert store.find("toy.obey", "1f") == record
+
+
+def test_a_record_of_a_newer_format_is_told_from_a_damaged_one(store):
+    store.write(RECORD).write_text(signed(format=9))
+    with pytest.raises(Newer, match="it has format 9, and this version reads up to 1; upgrade"):
+        store.find("toy.obey", "1f")
+
+
+def test_a_huge_record_is_not_read(store, monkeypatch):
+    store.write(RECORD)
+    monkeypatch.setattr("recombine.runs.store.MOST_TEXT", 10)
+    with pytest.raises(Damaged, match="bytes; at most 10 are read"):
+        store.find("toy.obey", "1f")
+
+
+def test_a_record_that_is_set_aside_meanwhile_is_no_error(store, monkeypatch):
+    paths = [store.write(RECORD), store.write(replace(RECORD, id="2f"))]
+    read = disk.read
+
+    def late(path, most):
+        paths[0].unlink(missing_ok=True)
+        return read(path, most)
+
+    monkeypatch.setattr(disk, "read", late)
+    assert store.find("toy.obey", "1f") is None
+    assert [r.id for r in store.records()] == ["2f"]
+
+
+def packed(**members):
+    """Pack members as an .npz does."""
+    content = io.BytesIO()
+    with ZipFile(content, "w", ZIP_DEFLATED) as file:
+        for name, value in members.items():
+            file.writestr(f"{name}.npy", value)
+    return content.getvalue()
+
+
+def npy(array, **options):
+    content = io.BytesIO()
+    np.save(content, array, **options)
+    return content.getvalue()
+
+
+def lying(shape):
+    """Write the header of a large array without its values."""
+    content = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, header)
+    return content.getvalue()
+
+
+BAD_ARRAYS = {
+    "pickled": packed(row=npy(np.array([{}], dtype=object), allow_pickle=True)),
+    "another name": packed(column=npy(np.ones(2))),
+    "one more": packed(row=npy(np.ones(2)), column=npy(np.ones(2))),
+    "another shape": packed(row=npy(np.ones(3))),
+    "another type": packed(row=npy(np.ones(2, dtype=np.int8))),
+    "larger than it is": packed(row=lying((10**12,))),
+    "negative": packed(row=lying((-1,))),
+    "not an array": packed(row=b"text"),
+    "a deep header": packed(row=b"\x93NUMPY\x01\x00\x90\x1f" + b"(" * 8080),
+    "not a zip": b"PK",
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("content", BAD_ARRAYS.values(), ids=BAD_ARRAYS)
+def test_arrays_that_are_not_the_records_own_are_refused(store, content):
+    record = replace(RECORD, arrays=["row"], shapes={"row": "float64 2"})
+    path = store.write(record, {"row": np.ones(2)}).with_suffix(".npz")
+    assert list(store.arrays(record)) == ["row"]
+    path.write_bytes(content)
+    with pytest.raises(Damaged, match="cannot be read"):
+        store.arrays(record)
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(store, monkeypatch):
+    store.write(RECORD, {"row": np.zeros(100_000)})
+    monkeypatch.setattr("recombine.runs.store.MOST_ARRAYS", 100_000)
+    with pytest.raises(Damaged, match="it unpacks to more than 100,000 bytes"):
+        store.arrays(RECORD)
+
+
+def test_arrays_of_an_earlier_run_are_not_taken_for_those_of_a_later_one(store):
+    store.write(RECORD, {"row": np.ones(2)})
+    store.write(RECORD)
+    assert store.arrays(RECORD) == {}
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "x" * 300, "a\0b", ".hidden"])
+def test_a_record_needs_plain_names(store, name):
+    for record in (replace(RECORD, id=name), replace(RECORD, experiment=name)):
+        with pytest.raises(Refused, match="plain names"):
+            store.write(record)
+    assert not list(store.root.rglob("*.json"))
+
+
+def test_a_folder_that_is_gone_is_not_made_again_by_a_write(store):
+    """A worker that does not share the folder must not write where nobody looks."""
+    store.root.rmdir()
+    with pytest.raises(Refused, match=r"does not exist: it was deleted, or this machine does not"):
+        store.write(RECORD)
+    assert not store.root.exists()
 
 
 @pytest.mark.parametrize("keep", [0, 10, 200, -1])
@@ -129,10 +316,12 @@ def test_truncated_arrays_are_refused(store, keep):
         store.arrays(RECORD)
 
 
-def test_damaged_records_are_set_aside_without_losing_any(store):
+def test_damaged_records_are_set_aside_with_their_arrays_without_losing_any(store):
     for text in ("first", "second"):
-        store.write(RECORD).write_text(text)
-        store.set_aside("toy.obey", "1f")
+        store.write(RECORD, {"row": np.ones(2)}).write_text(text)
+        aside = store.set_aside("toy.obey", "1f")
+        assert aside.with_name(f"{aside.name}.npz").is_file()
+    assert not list(store.root.glob("*/1f.npz"))
     kept = sorted(p.read_text() for p in store.root.glob("*/*.damaged"))
     assert kept == ["first", "second"]
     assert store.find("toy.obey", "1f") is None
@@ -149,9 +338,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_scrap(store, monkeypatch, call
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(call, full)
-    with pytest.raises(
-        Refused, match=r"\(No space left on device\)\. What was finished .* is kept"
-    ):
+    with pytest.raises(Refused, match=r"\(No space left on device\)\. Finished runs are kept"):
         store.write(replace(RECORD, scores={"score": 9.0}), arrays)
     assert sorted(p.name for p in store.root.rglob("*")) == before
     assert list(store.records()) == [RECORD]
@@ -187,8 +374,67 @@ def test_a_wrong_number_of_results_and_no_seed_are_told(toy):
     ((record, _),) = execute(short, toy.configure(), [0])
     assert record.status == FAILED
     assert "returned 0 results for 1 seeds" in record.error
-    with pytest.raises(Refused, match="No seed was given"):
+    with pytest.raises(Refused, match="at least one seed"):
         execute(toy, toy.configure(), [])
+
+
+def odd_result(score):
+    """Build a result whose score is not a number, behind the back of the checks in tests."""
+    result = Result({})
+    result.scores["score"] = score
+    return result
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ({"score": 1.0}, "must return one Result per seed; got dict"),
+        (odd_result("high"), "Score 'score' of toy.obey must be a number; got 'high'"),
+        (odd_result(np.ones(2)), "must be a number"),
+        (Result({"a/b": 1.0}), "plain names; got 'a/b'"),
+        (Result({"a": 1.0}, {"file": np.ones(2)}), "plain names; got 'file'"),
+        (Result({"a": 1.0}, {"row": np.array([{}])}), "Array 'row' of toy.obey must hold numbers"),
+    ],
+)
+def test_a_result_that_no_record_can_hold_fails_its_run(toy, result, why):
+    ((record, arrays),) = execute(
+        replace(toy, run=lambda cfg, seeds: [result]), toy.configure(), [0]
+    )
+    assert (record.status, arrays) == (FAILED, {})
+    assert why in record.error
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"share": float("nan")}, "'share' needs finite numbers; got nan"),
+        ({"share": float("inf")}, "'share' needs finite numbers; got inf"),
+        ({"act": "\udcff"}, "'act' needs valid Unicode text"),
+    ],
+)
+def test_a_config_that_strict_json_cannot_hold_is_refused(toy, wrong, why):
+    with pytest.raises(Refused, match=why):
+        identify(toy, toy.configure(**wrong), 0)
+
+
+def test_a_diverged_run_is_written_as_strict_json(store):
+    history = History([1, 2], [0.5, float("nan")], {"risk": [0.1, float("inf")]}, diverged=2)
+    record, _ = finish(RECORD, Result({"a": 1.0}, {}, history))
+    path = store.write(record)
+    json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert store.find("toy.obey", "1f").history["loss"] == [0.5, None]
+
+
+def test_notes_and_errors_fit_into_a_record(toy, store):
+    def noisy(cfg, seeds):
+        for i in range(500):
+            warnings.warn(f"{i} \udcff", stacklevel=1)
+        raise ArithmeticError("x" * 10**6)
+
+    ((record, _),) = execute(replace(toy, run=noisy), toy.configure(), [0])
+    assert len(record.notes) == 100
+    store.write(record)
+    assert store.find("toy.obey", record.id) == record
 
 
 @pytest.mark.parametrize("wrong", [{"level": 1.5}, {"share": "x"}, {"act": 3}, {"level": True}])

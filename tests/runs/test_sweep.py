@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from recombine.core.error import Refused
+from recombine.runs.executors import dask, local
 from recombine.runs.record import DONE, FAILED, identify
 from recombine.runs.run import execute
 from recombine.runs.store import Store
-from recombine.runs.sweep import dask, grid_of, local, plan, run_jobs, sweep
+from recombine.runs.sweep import grid_of, plan, run_jobs, sweep
 
 TESTS = Path(__file__).parents[1]
 
@@ -137,7 +138,9 @@ def test_a_record_made_under_another_default_is_not_taken_for_this_run(toy, stor
     said = []
     sweep(toy, [cfg], [0], store=store, note=said.append)
     assert started(log) == [0, 0]
-    assert "when the default of 'share' was 0.9; now it is 0.5" in said[0]
+    assert "is outdated: the default of 'share' was 0.9 then, and is 0.5 now" in said[0]
+    (aside,) = store.root.glob("*/*.outdated")
+    assert aside.name in said[0]
     old = {k: v for k, v in record.config.items() if k != "share"}  # before the field was there
     store.write(replace(record, config=old))
     sweep(toy, [cfg], [0], store=store)
@@ -161,7 +164,7 @@ def test_a_full_disk_stops_with_a_sentence_and_keeps_what_was_finished(toy, stor
 
     def full(handle):
         calls.append(handle)
-        if len(calls) > 2:  # arrays and record of the first run
+        if len(calls) > 4:  # arrays and record of the first run, and their folder after each
             raise OSError(errno.ENOSPC, "No space left on device")
         flush(handle)
 
@@ -197,6 +200,18 @@ def test_after_a_violent_end_the_same_sweep_does_only_the_rest(toy, store, log, 
     records = sweep(toy, configs(toy, log, *acts), [0], store=store)
     assert [r.scores["score"] for r in records] == [0, 1, 2, 3]
     assert started(log) == [0, 1, 2, 2, 3]
+    assert not scraps(store)
+
+
+def test_records_deleted_during_a_sweep_are_not_counted(toy, store):
+    def delete(done, total, warning):
+        for path in store.root.glob("*/*.json") if done == 1 else ():
+            path.unlink()
+
+    todo = [toy.configure(level=i) for i in range(3)]
+    with pytest.raises(Refused, match=r"1 of 3 records are not in .* Give the same command again"):
+        sweep(toy, todo, [0], store=store, watch=delete)
+    assert len(sweep(toy, todo, [0], store=store)) == 3
 
 
 def test_two_sweeps_share_a_folder(toy, store, log):
@@ -284,10 +299,13 @@ def test_a_config_out_of_range_fails_in_its_own_record(store):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (lambda toy, s: sweep(toy, [toy.configure()], [], store=s), "No seed was given"),
-        (lambda toy, s: grid_of(toy, "quick", {"level": []}), "'level' was given no value"),
+        (lambda toy, s: sweep(toy, [toy.configure()], [], store=s), "needs at least one seed"),
+        (
+            lambda toy, s: grid_of(toy, "quick", {"level": []}),
+            "one or more values of 'level'",
+        ),
         (lambda toy, s: grid_of(toy, "quick", {"lvl": [1]}), "Did you mean 'level'?"),
-        (lambda toy, s: local(0).__enter__(), "0 workers were asked for; at least 1"),
+        (lambda toy, s: local(0).__enter__(), r"local\(\) needs workers >= 1; got workers=0"),
         (lambda toy, s: dask("tcp://127.0.0.1:1", "1s").__enter__(), "No dask scheduler answered"),
     ],
     ids=["seeds", "values", "field", "workers", "dask"],

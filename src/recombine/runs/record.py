@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
+from recombine.core.error import Refused
 from recombine.core.experiment import Experiment
 
 DONE, FAILED, DIVERGED = "done", "failed", "diverged"
+FORMAT = 1  # raised when older versions could no longer read a record
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run: what was asked, what came out, and where it came from."""
+    """One run: its config, its scores, and where they come from."""
 
     id: str
     experiment: str
@@ -34,24 +40,64 @@ class Record:
     commit: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     arrays: list[str] = field(default_factory=list)  # names in the .npz beside the record
+    shapes: dict[str, str] = field(default_factory=dict)  # of these arrays: "float32 28 28"
+    format: int = FORMAT
+
+
+def last_line(error: str) -> str:
+    """Return the sentence at the end of a traceback."""
+    line = (error.strip() or "no reason was recorded").splitlines()[-1]
+    return re.sub(r"^recombine\.[\w.]+: ", "", line)
 
 
 def jsonable(cfg: Any) -> dict[str, Any]:
-    """Write a config as plain JSON values."""
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(cfg), default=str))
+    """Write a config as plain JSON values; refuse numbers and text that JSON does not have."""
+    plain: dict[str, Any] = {}
+    for name, value in asdict(cfg).items():
+        try:
+            text = json.dumps(value, default=str, allow_nan=False)
+            plain[name] = json.loads(text)
+            json.dumps(plain[name], ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise Refused(f"Field {name!r} needs valid Unicode text; got {value!r}.") from None
+        except ValueError:
+            raise Refused(f"Field {name!r} needs finite numbers; got {value!r}.") from None
     return plain
 
 
 def identify(experiment: Experiment, cfg: Any, seed: int, size: str = "quick") -> str:
-    """Name a run by the hash of its experiment, size, seed and changed fields.
+    """Name a run by the hash of its experiment, size, seed and changed fields."""
+    return ids(experiment, cfg, [seed], size)[0]
+
+
+def ids(experiment: Experiment, cfg: Any, seeds: Sequence[int], size: str = "quick") -> list[str]:
+    """Name the runs of one config over some seeds.
 
     Fields that equal their default do not enter, so that a new field orphans no record.
     """
     default = jsonable(type(cfg)())
-    own = {
+    changed = {
         k: float(v) if isinstance(default[k], float) else v  # 1 and 1.0 are one number
         for k, v in jsonable(cfg).items()
         if v != default[k]
     }
-    text = json.dumps([experiment.name, size, seed, own], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    texts = [json.dumps([experiment.name, size, seed, changed], sort_keys=True) for seed in seeds]
+    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
+
+
+def changed_default(record: Record, config: dict[str, Any]) -> str:
+    """Say which default has changed since a record of this id was made; '' when none has."""
+    for name, value in config.items():
+        if (earlier := record.config.get(name, value)) != value:
+            return f"the default of {name!r} was {earlier!r} then, and is {value!r} now"
+    return ""
+
+
+def shape_of(array: Any) -> str:
+    """Describe an array by type and shape.
+
+    >>> shape_of(np.zeros((2, 3), dtype=np.float32))
+    'float32 2 3'
+    """
+    array = np.asarray(array)
+    return " ".join(map(str, (array.dtype, *array.shape)))

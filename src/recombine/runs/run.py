@@ -1,8 +1,9 @@
-"""Run one config of an experiment over seeds and turn what happens into records."""
+"""Run one config of an experiment over seeds and turn the outcome into records."""
 
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import time
 import traceback
@@ -17,27 +18,31 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from recombine.core.error import Refused
 from recombine.core.experiment import Experiment, Result, check_types
-from recombine.runs.record import DIVERGED, FAILED, Record, identify, jsonable
+from recombine.runs.record import DIVERGED, FAILED, Record, ids, jsonable, shape_of
 
 # Torch's seed and Python's warnings belong to the process: threads (of dask) run one at a time.
 ALONE = Lock()
+MOST_NOTES = 100  # distinct warnings that a record holds
+MOST_LETTERS = 20_000  # of a warning, or of the end of a traceback
 
 
 @cache
 def commit() -> str:
-    """Name the checkout that the package runs from, '' when it is not one; '+' marks changes."""
+    """Return the commit of the package's checkout, '' outside one; '+' marks local changes."""
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
         try:
-            found = subprocess.run(
+            done = subprocess.run(
                 ["git", *words], cwd=here, capture_output=True, text=True, timeout=5, check=False
             )
         except (OSError, subprocess.SubprocessError):
             return ""
-        return found.stdout.strip() if found.returncode == 0 else ""
+        return done.stdout.strip() if done.returncode == 0 else ""
 
     if not git("ls-files", "--error-unmatch", str(Path(__file__).name)):
         return ""
@@ -48,13 +53,13 @@ def commit() -> str:
 @cache
 def versions() -> dict[str, str]:
     """List the versions that numbers depend on."""
-    found = {"python": platform.python_version()}
+    packages = {"python": platform.python_version()}
     for name in ("recombine", "torch", "numpy", "scipy"):
         try:
-            found[name] = version(name)
+            packages[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            packages[name] = "not installed"
+    return packages
 
 
 def execute(
@@ -71,8 +76,11 @@ def execute(
 
     An exception becomes failure records with its traceback, so that one bad run stops no other; a
     seed whose loss stopped being finite becomes a record that says at which step, without scores.
-    `note` hears each warning once, as soon as it is raised: that a split is not compositional is
-    said before training.
+
+    - size: smoke, quick or paper; part of the id
+    - threads: of the whole run; one is best when several runs share a machine
+    - progress: called with (step, steps) while models train
+    - note: called with each warning once, as soon as it is raised
     """
     import torch
     from threadpoolctl import threadpool_limits
@@ -81,14 +89,15 @@ def execute(
 
     check_types(cfg)
     if not seeds:
-        raise Refused("No seed was given; a run needs at least one, as in --seeds 5.")
+        raise Refused("execute() needs at least one seed; got none.")
     error, results, notes = "", list[Result](), list[str]()
 
     def hear(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in notes:
-            notes.append(str(message))
+        text = clean(str(message)[:MOST_LETTERS])
+        if text not in notes and len(notes) < MOST_NOTES:
+            notes.append(text)
             if note:
-                note(str(message))
+                note(text)
 
     with ALONE, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -99,12 +108,9 @@ def execute(
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             results = list(experiment.run(cfg, list(seeds)))
-            if len(results) != len(seeds):
-                raise RuntimeError(
-                    f"{experiment.name} returned {len(results)} results for {len(seeds)} seeds"
-                )
+            check_results(experiment.name, results, len(seeds))
         except Exception as problem:
-            error = "".join(traceback.format_exception(problem))
+            error = clean("".join(traceback.format_exception(problem))[-MOST_LETTERS:])
         finally:
             PROGRESS.reset(listening)
     base = Record(
@@ -122,17 +128,45 @@ def execute(
         commit=commit(),
         versions=versions(),
     )
-    named = [replace(base, id=identify(experiment, cfg, s, size), seed=s) for s in seeds]
+    names = ids(experiment, cfg, seeds, size)
+    records = [replace(base, id=id, seed=s) for id, s in zip(names, seeds, strict=True)]
     if error:
-        return [(replace(r, status=FAILED, error=error), {}) for r in named]
-    return [finish(r, result) for r, result in zip(named, results, strict=True)]
+        return [(replace(r, status=FAILED, error=error), {}) for r in records]
+    return [finish(r, result) for r, result in zip(records, results, strict=True)]
+
+
+def check_results(name: str, results: Sequence[Any], seeds: int) -> None:
+    """Refuse results that no record can hold."""
+    if len(results) != seeds:
+        raise RuntimeError(f"{name} returned {len(results)} results for {seeds} seeds")
+    for result in results:
+        if not isinstance(result, Result):
+            raise TypeError(f"{name} must return one Result per seed; got {type(result).__name__}")
+        for key, value in result.scores.items():
+            if np.ndim(value) or np.asarray(value).dtype.kind not in "biuf":
+                raise TypeError(f"Score {key!r} of {name} must be a number; got {value!r}")
+        for key, array in result.arrays.items():
+            if np.asarray(array).dtype.hasobject:
+                raise TypeError(f"Array {key!r} of {name} must hold numbers or text")
+        for key in (*result.scores, *result.arrays):
+            if not re.fullmatch(r"\w[\w.+-]*", str(key)) or key == "file":
+                raise TypeError(f"{name} must give scores and arrays plain names; got {key!r}")
+
+
+def clean(text: str) -> str:
+    """Escape what no file can hold, such as the undecodable bytes of a path."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def finish(record: Record, result: Result) -> tuple[Record, dict[str, Any]]:
     """Fill a record with a result, or with the reason why there is none."""
     history = asdict(result.history) if result.history else {}
     if history:
-        history["loss"] = [float(f"{v:.5g}") for v in history["loss"]]
+        history["loss"] = [float(f"{v:.5g}") if isfinite(v) else None for v in history["loss"]]
+        history["scores"] = {
+            name: [v if isfinite(v) else None for v in values]
+            for name, values in history["scores"].items()
+        }
     record = replace(record, history=history)
     if result.history and result.history.diverged is not None:
         why = (
@@ -144,5 +178,10 @@ def finish(record: Record, result: Result) -> tuple[Record, dict[str, Any]]:
     if bad:
         why = f"Scores {', '.join(bad)} are not finite although training was."
         return replace(record, status=FAILED, error=why), {}
-    kept = {k: float(f"{v:.9g}") for k, v in result.scores.items()}
-    return replace(record, scores=kept, arrays=sorted(result.arrays)), dict(result.arrays)
+    record = replace(
+        record,
+        scores={k: float(f"{v:.9g}") for k, v in result.scores.items()},
+        arrays=sorted(result.arrays),
+        shapes={name: shape_of(array) for name, array in result.arrays.items()},
+    )
+    return record, dict(result.arrays)

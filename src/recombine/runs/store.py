@@ -5,24 +5,57 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
-from zipfile import BadZipFile
-from zlib import error as BadZlib  # noqa: N812
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
+from numpy.lib import format as npy
 
 from recombine.core import disk
 from recombine.core.error import Refused
-from recombine.runs.record import Record
+from recombine.core.experiment import SIZES
+from recombine.runs.record import DIVERGED, DONE, FAILED, FORMAT, Record, shape_of
+
+MOST_TEXT = 16 * 2**20  # bytes of a record
+MOST_ARRAYS = 2**31  # bytes of a record's arrays, packed or unpacked
+MOST_DEPTH = 8  # of values inside values
+NAME = re.compile(r"[\w][\w .()+=-]{0,199}")  # of an experiment or a record: one plain file name
+
+FIELDS = {f.name: str(f.type) for f in fields(Record)}
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half a character, which no file can hold
+HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-class Damaged(Refused):
+class Unusable(Refused):
+    """A record that cannot serve; a sweep sets it aside under this suffix and repeats the run."""
+
+    suffix = "unusable"
+
+
+class Damaged(Unusable):
     """A record that cannot be trusted: truncated, or changed after it was written."""
+
+    suffix = "damaged"
+
+
+class Outdated(Unusable):
+    """A whole record, made when a default of its experiment was another."""
+
+    suffix = "outdated"
+
+
+class Newer(Unusable):
+    """A whole record, in a format of a later version."""
+
+    suffix = "newer"
 
 
 @dataclass(frozen=True)
@@ -32,108 +65,251 @@ class Store:
     root: Path
 
     def path(self, record: Record) -> Path:
-        """Say where a record lies."""
-        return self.root / record.experiment / f"{record.id}.json"
+        """Return where a record is stored."""
+        return self._path(record.experiment, record.id)
+
+    def _path(self, experiment: str, id: str) -> Path:
+        for name in (experiment, id):
+            if not NAME.fullmatch(name):
+                raise Refused(f"A record needs plain names for files; got {name!r}.")
+        return self.root / experiment / f"{id}.json"
 
     def open(self) -> Store:
-        """Make the folder, or refuse because it cannot be written."""
+        """Make the folder and clean up after writers that were killed, or refuse."""
         advice = "Choose a writable folder with --records."
         disk.writable(self.root, what="Records", advice=advice)
+        for folder in (self.root, *self._folders()):
+            disk.clean(folder)
+        disk.clean(self.root / ".progress", every=True)
         return self
 
     def write(self, record: Record, arrays: Mapping[str, Any] | None = None) -> Path:
         """Write arrays, then the record: whoever sees the record sees all of it."""
         path = self.path(record)
+        packed = path.with_suffix(".npz")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                path.parent.mkdir()
             if arrays:
-                held = io.BytesIO()
-                np.savez_compressed(held, **arrays)
-                disk.replace(path.with_suffix(".npz"), held.getvalue())
+                buffer = io.BytesIO()
+                np.savez_compressed(buffer, **arrays)
+                disk.replace(packed, buffer.getvalue())
             disk.replace(path, dump(record).encode())
+            if not arrays:
+                packed.unlink(missing_ok=True)  # of an earlier run that kept them
         except OSError as problem:
+            if not self.root.is_dir():
+                raise Refused(
+                    f"The records folder {self.root} does not exist: it was deleted, or this "
+                    "machine does not share it. Restore it, or give the same command again to "
+                    "start anew."
+                ) from problem
             raise Refused(
                 f"Record {path.name} could not be written to {path.parent} ({problem.strerror}). "
-                "What was finished before is kept; make room or choose another folder with "
-                "--records, and give the same command again."
+                "Finished runs are kept; make room or choose another folder with --records, and "
+                "give the same command again."
             ) from problem
         return path
 
     def read(self, path: Path) -> Record:
-        """Read one record, or refuse it as damaged."""
+        """Read one record, or refuse it; one that is not there is a `FileNotFoundError`."""
         try:
-            record = load(path.read_bytes())
+            record = load(disk.read(path, MOST_TEXT))
             if (record.experiment, record.id) != (path.parent.name, path.stem):
                 raise Damaged(f"it is a copy of {record.experiment}/{record.id}.json.")
             return record
-        except Damaged as problem:
+        except Newer as problem:
+            raise Newer(f"Record {path} cannot be read: {problem}") from problem
+        except (Damaged, disk.Irregular, OSError) as problem:
+            if isinstance(problem, FileNotFoundError) and not path.is_symlink():
+                raise
+            why = f"{problem.strerror}." if isinstance(problem, OSError) else problem
             raise Damaged(
-                f"Record {path} cannot be trusted: {problem} Delete it, or give the command that "
+                f"Record {path} cannot be trusted: {why} Delete it, or give the command that "
                 "made it again: a sweep sets it aside and repeats the run."
             ) from problem
 
     def find(self, experiment: str, id: str) -> Record | None:
         """Read a record by its id; `None` when it was never written."""
-        path = self.root / experiment / f"{id}.json"
-        return self.read(path) if path.exists() else None
+        try:
+            return self.read(self._path(experiment, id))
+        except FileNotFoundError:
+            return None
 
     def records(self, note: Callable[[str], None] | None = None) -> Iterator[Record]:
-        """Read every record, in a fixed order; with `note`, tell of damaged ones and go on."""
-        for path in sorted(self.root.glob("*/*.json")):
-            try:
-                yield self.read(path)
-            except Damaged as problem:
-                if note is None:
-                    raise
-                note(str(problem))
+        """Read every record, in a fixed order; with `note`, tell of unusable ones and go on."""
+        for folder in self._folders(note):
+            for name in _names(folder, note):
+                if name.endswith(".json"):
+                    try:
+                        yield self.read(folder / name)
+                    except FileNotFoundError:
+                        continue  # set aside by a sweep in the meantime
+                    except Unusable as problem:
+                        if note is None:
+                            raise
+                        note(str(problem))
+
+    def _folders(self, note: Callable[[str], None] | None = None) -> list[Path]:
+        paths = [self.root / name for name in _names(self.root, note)]
+        return [path for path in paths if path.is_dir()]
 
     def arrays(self, record: Record) -> dict[str, Any]:
         """Read a record's arrays; empty when they were not kept."""
         path = self.path(record).with_suffix(".npz")
-        if not path.exists():
+        if not path.exists() and not path.is_symlink():
             return {}
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
-                return {name: held[name] for name in held.files}
-        except (OSError, ValueError, EOFError, KeyError, BadZipFile, BadZlib) as problem:
+            arrays = unpack(disk.read(path, MOST_ARRAYS))
+            if record.arrays and sorted(arrays) != sorted(record.arrays):
+                raise ValueError(f"it holds {', '.join(arrays)}, not {', '.join(record.arrays)}")
+            for name, shape in record.shapes.items():
+                if shape != shape_of(arrays[name]):
+                    raise ValueError(f"{name} is {shape_of(arrays[name])}, not {shape}")
+        except Exception as problem:  # of NumPy, zip, zlib, the tokenizer: no narrower class
             raise Damaged(
                 f"Arrays {path} cannot be read ({problem}). Delete them with their record and run "
                 "again."
             ) from problem
+        return arrays
 
-    def set_aside(self, experiment: str, id: str) -> Path:
-        """Rename a damaged record so that its run can be repeated and nothing is lost."""
-        path = self.root / experiment / f"{id}.json"
-        aside = path.with_suffix(f".{uuid4().hex[:8]}.damaged")
-        with suppress(FileNotFoundError):  # another sweep was faster
-            path.replace(aside)
+    def set_aside(self, experiment: str, id: str, suffix: str = Damaged.suffix) -> Path:
+        """Rename an unusable record and its arrays, so that its run can be repeated."""
+        path = self._path(experiment, id)
+        aside = path.with_suffix(f".{uuid4().hex[:8]}.{suffix}")
+        try:
+            with suppress(FileNotFoundError):  # there are no arrays
+                path.with_suffix(".npz").rename(aside.with_name(f"{aside.name}.npz"))
+            with suppress(FileNotFoundError):  # another sweep was faster
+                path.rename(aside)
+        except OSError as problem:
+            raise Refused(
+                f"Record {path} is unusable and cannot be renamed ({problem.strerror}). Make its "
+                "folder writable, or choose another one with --records."
+            ) from problem
         return aside
 
 
+def _names(folder: Path, note: Callable[[str], None] | None) -> list[str]:
+    """List a folder in order, without hidden files; one that cannot be listed is told."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not entry.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        if note:
+            note(f"Folder {folder} cannot be read ({problem.strerror}); its records are left out.")
+        return []
+
+
 def dump(record: Record) -> str:
-    """Write a record as text: one line a field, and a digest of the others."""
+    """Write a record as text: one line per field, and a digest of the others."""
     plain = asdict(record)
     plain["digest"] = _digest(plain)
     lines = [f" {json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in plain.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def load(text: str | bytes) -> Record:
+def load(text: bytes) -> Record:
     """Read the text of a record, or refuse it."""
     try:
         plain = json.loads(text)
-    except ValueError as problem:  # of JSON, or of UTF-8
+        if SURROGATE.search(text):
+            json.dumps(plain, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as problem:  # of JSON, or of UTF-8
         raise Damaged(f"it is not complete JSON ({problem}).") from problem
     if not isinstance(plain, dict) or "digest" not in plain:
         raise Damaged("it has no digest, so it was not written by recombine.")
-    if plain.pop("digest") != _digest(plain):
+    digest = plain.pop("digest")
+    if digest != _digest_of_lines(text) and digest != _digest(plain):
         raise Damaged("it was changed after it was written (its digest differs).")
-    known = {f.name for f in fields(Record)}
+    made = plain.get("format", 1)
+    if type(made) is int and made > FORMAT:
+        raise Newer(f"it has format {made}, and this version reads up to {FORMAT}; upgrade.")
+    known = {name: plain[name] for name in FIELDS if name in plain}
+    for name, value in known.items():
+        if not _fits(value, FIELDS[name]):
+            raise Damaged(f"its field {name!r} needs {FIELDS[name]}; got {_short(value)}.")
+    if wrong := _impossible(known):
+        raise Damaged(f"its field {wrong!r} has an impossible value: {_short(known[wrong])}.")
     try:
-        return Record(**{k: v for k, v in plain.items() if k in known})
+        return Record(**known)
     except TypeError as problem:
         raise Damaged(f"it lacks fields ({problem}).") from problem
 
 
+def _fits(value: Any, kind: str, depth: int = 0) -> bool:
+    """Tell whether a JSON value has the type that an annotation of `Record` names.
+
+    >>> _fits({"a": 1}, "dict[str, float]"), _fits({"a": True}, "dict[str, float]")
+    (True, False)
+    """
+    if kind == "str":
+        return isinstance(value, str)
+    if kind == "int":
+        return type(value) is int and abs(value) < 2**63
+    if kind == "float":
+        return type(value) is float or _fits(value, "int")
+    container = next((c for c in (dict, list) if isinstance(value, c)), None)
+    if container is None or (kind != "Any" and not kind.startswith(container.__name__)):
+        scalar = value is None or isinstance(value, str | bool) or _fits(value, "float")
+        return kind == "Any" and scalar
+    values = value.values() if container is dict else value
+    inner = kind.rpartition("[")[2].rpartition(", ")[2].removesuffix("]")
+    if inner in ("Any", "float") and (types := set(map(type, values))) <= {float, int}:
+        return int not in types or max(map(abs, values)) < 2**63  # curves and scores: most values
+    return depth < MOST_DEPTH and all(_fits(v, inner, depth + 1) for v in values)
+
+
+def _impossible(plain: Mapping[str, Any]) -> str:
+    """Name a field of the right type whose value no run can have; '' when there is none."""
+    history = plain.get("history", {})
+    curves = [history.get("steps", []), history.get("loss", [])]
+    checks = {
+        "size": plain.get("size", SIZES[0]) in SIZES,
+        "status": plain.get("status", DONE) in (DONE, FAILED, DIVERGED),
+        "scores": all(map(isfinite, plain.get("scores", {}).values())),
+        "history": all(isinstance(c, list) for c in curves)
+        and len(curves[0]) == len(curves[1])
+        and {type(v) for c in curves for v in c} <= {int, float, type(None)}
+        and isinstance(history.get("scores", {}), dict),
+    }
+    return next((name for name, right in checks.items() if not right), "")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def unpack(content: bytes) -> dict[str, Any]:
+    """Read the arrays of an .npz whose members are as large as they say, and of plain types."""
+    arrays = {}
+    with ZipFile(io.BytesIO(content)) as members:
+        if sum(member.file_size for member in members.infolist()) > MOST_ARRAYS:
+            raise ValueError(f"it unpacks to more than {MOST_ARRAYS:,} bytes")
+        for member in members.infolist():
+            if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                raise ValueError(f"{member.filename} is packed in another way than NumPy's")
+            file = io.BytesIO(members.read(member))
+            header = HEADERS.get(npy.read_magic(file))
+            if header is None:
+                raise ValueError(f"{member.filename} is not a plain array")
+            shape, _, kind = header(file)
+            if kind.hasobject or prod(shape) * kind.itemsize != member.file_size - file.tell():
+                raise ValueError(f"{member.filename} is not as large as its shape")
+            file.seek(0)
+            arrays[member.filename.removesuffix(".npy")] = npy.read_array(file, allow_pickle=False)
+    return arrays
+
+
 def _digest(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _digest_of_lines(text: bytes) -> str:
+    """Compute the digest of a record as `dump` wrote it, from its lines: the fast way."""
+    lines = sorted(line[1:] for line in text[2:-3].split(b",\n"))
+    plain = b", ".join(line for line in lines if not line.startswith(b'"digest": '))
+    return hashlib.sha256(b"{" + plain + b"}").hexdigest()[:16]

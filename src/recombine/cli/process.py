@@ -1,0 +1,83 @@
+"""The process of a command: its standard streams, and the signals that end it."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import current_thread, main_thread
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal to end; what is finished is kept."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number  # as shells count
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """End on SIGTERM and SIGHUP as on Ctrl-C: the first unwinds, the second leaves at once."""
+    if current_thread() is not main_thread():  # only the main thread may set handlers
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os._exit(128 + number)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, leave)
+        raise Stopped(number)
+
+    # One that is ignored stays so: nohup and shells' background jobs rely on it.
+    before = {n: h for n in SIGNALS if (h := signal.getsignal(n)) not in (signal.SIG_IGN, None)}
+    try:
+        for number in before:
+            signal.signal(number, stop)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def open_streams() -> bool:
+    """Make all standard streams usable; tell whether standard output was open.
+
+    A closed one becomes the null device, so that no file is opened under its number. What the
+    locale cannot encode is escaped.
+    """
+    open_ = _is_open(1)
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    return open_
+
+
+def _is_open(handle: int) -> bool:
+    try:
+        os.fstat(handle)
+    except OSError:
+        return False
+    return True
+
+
+def mute() -> None:
+    """Send what is still to be printed nowhere, so that leaving raises no second error."""
+    with suppress(OSError, ValueError):
+        handle = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(handle, sys.stdout.fileno())
+        os.close(handle)

@@ -1,0 +1,71 @@
+"""Executors: where jobs run. Each is a `concurrent.futures.Executor`, opened by a `with`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from threading import Thread
+
+from recombine.core.error import Refused
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Executor | None]:
+    """Open a pool of processes with one thread each; one worker is this process itself."""
+    if workers < 1:
+        raise Refused(f"local() needs workers >= 1; got workers={workers}.")
+    if workers == 1:
+        yield None
+        return
+    from loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(
+        max_workers=workers,
+        env={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        initializer=watch_parent,
+        initargs=(os.getpid(),),
+    )
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=True, kill_workers=True)
+        raise
+    pool.shutdown(wait=True)
+
+
+def watch_parent(parent: int) -> None:
+    """Leave, in a worker process, within a second after its parent has ended."""
+    # Ctrl-C in a terminal reaches every process; the parent alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    Thread(target=look, daemon=True).start()
+
+
+@contextmanager
+def dask(address: str, timeout: str = "10s") -> Iterator[Executor]:
+    """Use a running dask cluster; its workers must share the records folder."""
+    try:
+        from distributed import Client
+    except ImportError as problem:
+        raise Refused(
+            "--dask needs the package 'distributed', which is not installed. "
+            "Install it with: pip install 'recombine[dask]'"
+        ) from problem
+    try:
+        client = Client(address, timeout=timeout)
+    except (OSError, ValueError, TimeoutError) as problem:
+        raise Refused(
+            f"No dask scheduler answered at {address!r} ({type(problem).__name__}). Start one with "
+            "'dask scheduler' and give its address, such as tcp://host:8786."
+        ) from problem
+    with client:
+        yield client.get_executor()
