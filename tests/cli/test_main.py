@@ -2,12 +2,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
 from recombine.cli.main import COMMANDS, main
+from recombine.cli.options import Reporting, Reproducing, Running, Sweeping
+from recombine.core.experiment import RESERVED
 from recombine.runs.store import Store
 
 SQUARE = "liang2025.hidden_square"
@@ -59,6 +62,11 @@ def test_help_of_an_experiment_lists_its_fields(capsys):
     assert code == 0
     assert "--decoder {mlp,cnn,transformer," in out
     assert "default: 28" in out  # the paper's image size, because --size sets the defaults
+
+
+def test_no_field_of_a_config_can_be_called_like_an_option():
+    options = {f.name for kind in (Running, Sweeping, Reproducing, Reporting) for f in fields(kind)}
+    assert options <= RESERVED
 
 
 def test_list_is_for_programs_too(capsys):

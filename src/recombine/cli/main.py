@@ -75,6 +75,7 @@ def list_(words: list[str]) -> int:
 def run(words: list[str]) -> int:
     """Run one experiment once: `recombine run EXPERIMENT --field value`."""
     from recombine.cli.terminal import print_json, progress, say, show_scores, warn
+    from recombine.runs.device import check_device
     from recombine.runs.record import DONE, last_line
     from recombine.runs.store import Store
     from recombine.runs.sweep import sweep
@@ -84,6 +85,7 @@ def run(words: list[str]) -> int:
     both = _joined("Run", type(base), Running)
     given = _parse(both, words, f"run {experiment.name}", run, default=both(base, Running()))
     how = given.command
+    check_device(how.device)
     with progress(experiment.name, quiet=how.json) as watch:
         (record,) = sweep(
             experiment,
@@ -91,6 +93,7 @@ def run(words: list[str]) -> int:
             [how.seed],
             store=Store(how.records),
             size=how.size,
+            device=how.device,
             watch=watch,
             note=warn,
         )
@@ -142,6 +145,7 @@ def sweep_(words: list[str]) -> int:
             seeds,
             store=Store(how.records),
             size=how.size,
+            device=how.device,
             executor=executor,
             workers=workers,
             watch=watch,
@@ -190,6 +194,7 @@ def reproduce(words: list[str]) -> int:
                 _seeds(given.seeds or max(c.seeds for c in mine)),
                 store=store,
                 size=given.size,
+                device=given.device,
                 workers=workers,
                 keep_arrays=given.arrays,
                 note=warn,
@@ -465,6 +470,7 @@ def _chosen_claims(names: Sequence[str]) -> list[Claim]:
 @contextmanager
 def _executor(how: Sweeping) -> Iterator[tuple[Executor | None, int]]:
     """Open the executor that the options ask for."""
+    from recombine.runs.device import check_device
     from recombine.runs.executors import dask, local
 
     if how.workers < 0:
@@ -473,6 +479,7 @@ def _executor(how: Sweeping) -> Iterator[tuple[Executor | None, int]]:
         with dask(how.dask) as executor:
             yield executor, os.cpu_count() or 1
         return
+    check_device(how.device)
     workers = how.workers or os.cpu_count() or 1
     with local(workers) as pool:
         yield pool, workers

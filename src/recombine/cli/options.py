@@ -34,6 +34,8 @@ class Running:
     """Of the weights, the order of examples and any random draw."""
     size: Size = "quick"
     """smoke takes seconds, quick suits two CPU cores, paper is the paper's own setting."""
+    device: str = "cpu"
+    """Where models train, such as cuda or cuda:1; not part of a run's id."""
     records: Path = Path("runs")
     """Folder of records; a run that is there already is not repeated."""
     json: bool = False
@@ -48,6 +50,8 @@ class Sweeping:
     """Run seeds 0 to this number minus one."""
     size: Size = "quick"
     """smoke takes seconds, quick suits two CPU cores, paper is the paper's own setting."""
+    device: str = "cpu"
+    """Where models train, such as cuda or cuda:1; not part of a run's id."""
     records: Path = Path("runs")
     """Folder of records; runs that are there already are not repeated."""
     workers: int = 0

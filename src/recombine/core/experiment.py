@@ -12,7 +12,27 @@ from recombine.core.registry import F, enter, first_line, registry
 from recombine.core.score import Score
 
 SIZES = ("smoke", "quick", "paper")
-RESERVED = ("seed", "seeds", "size", "records", "workers", "dask", "json", "page", "arrays")
+RESERVED = frozenset(  # options of the commands, which no field of a config may be called
+    [
+        "seed",
+        "seeds",
+        "size",
+        "device",
+        "records",
+        "workers",
+        "dask",
+        "json",
+        "page",
+        "arrays",
+        "markdown",
+        "open",
+        "plugin",
+        "part",
+        "slurm",
+        "tasks",
+        "wait",
+    ]
+)
 
 
 def _sixteen(cfg: Any) -> int:
@@ -110,7 +130,7 @@ def experiment(
                 f"Experiment {function.__name__!r} needs a frozen dataclass as the type of its "
                 "first argument; its fields become the flags."
             )
-        if taken := sorted({f.name for f in fields(config)} & set(RESERVED)):
+        if taken := sorted({f.name for f in fields(config)} & RESERVED):
             raise Refused(
                 f"Config {config.__name__} has the field {taken[0]!r}, which is an option of every "
                 "command; rename the field."

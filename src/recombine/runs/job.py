@@ -25,6 +25,7 @@ class Job:
     size: str
     root: Path
     keep_arrays: bool = True
+    device: str = "cpu"
 
     @property
     def progress_file(self) -> Path:
@@ -54,7 +55,13 @@ class Job:
 
         try:
             runs = execute(
-                self.experiment, self.cfg, self.seeds, size=self.size, progress=progress, note=note
+                self.experiment,
+                self.cfg,
+                self.seeds,
+                size=self.size,
+                device=self.device,
+                progress=progress,
+                note=note,
             )
         finally:
             with suppress(OSError):

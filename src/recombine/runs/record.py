@@ -39,6 +39,8 @@ class Record:
     created: str = ""
     commit: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    device: str = "cpu"
+    processor: str = ""  # the model behind the device
     arrays: list[str] = field(default_factory=list)  # names in the .npz beside the record
     shapes: dict[str, str] = field(default_factory=dict)  # of these arrays: "float32 28 28"
     format: int = FORMAT

@@ -22,6 +22,7 @@ import numpy as np
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Experiment, Result, check_types
+from recombine.runs.device import DEVICE, check_device, processor
 from recombine.runs.record import DIVERGED, FAILED, Record, ids, jsonable, shape_of
 
 # Torch's seed and Python's warnings belong to the process: threads (of dask) run one at a time.
@@ -69,6 +70,7 @@ def execute(
     *,
     size: str = "quick",
     threads: int = 1,
+    device: str = "cpu",
     progress: Callable[[int, int], None] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> list[tuple[Record, dict[str, Any]]]:
@@ -79,6 +81,7 @@ def execute(
 
     - size: smoke, quick or paper; part of the id
     - threads: of the whole run; one is best when several runs share a machine
+    - device: where models train, such as cuda; not part of the id
     - progress: called with (step, steps) while models train
     - note: called with each warning once, as soon as it is raised
     """
@@ -88,6 +91,7 @@ def execute(
     from recombine.training.fit import PROGRESS
 
     check_types(cfg)
+    check_device(device)
     if not seeds:
         raise Refused("execute() needs at least one seed; got none.")
     error, results, notes = "", list[Result](), list[str]()
@@ -104,7 +108,7 @@ def execute(
         warnings.showwarning = hear
         torch.set_num_threads(threads)
         torch.set_flush_denormal(True)
-        listening = PROGRESS.set(progress)
+        listening, chosen = PROGRESS.set(progress), DEVICE.set(device)
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             results = list(experiment.run(cfg, list(seeds)))
@@ -113,6 +117,7 @@ def execute(
             error = clean("".join(traceback.format_exception(problem))[-MOST_LETTERS:])
         finally:
             PROGRESS.reset(listening)
+            DEVICE.reset(chosen)
     base = Record(
         id="",
         experiment=experiment.name,
@@ -127,6 +132,8 @@ def execute(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=commit(),
         versions=versions(),
+        device=device,
+        processor=processor(device),
     )
     names = ids(experiment, cfg, seeds, size)
     records = [replace(base, id=id, seed=s) for id, s in zip(names, seeds, strict=True)]

@@ -45,6 +45,7 @@ def plan(
     size: str = "quick",
     workers: int = 1,
     keep_arrays: bool = True,
+    device: str = "cpu",
     note: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Record], list[Job]]:
     """Return the records of finished runs, and jobs for the rest.
@@ -79,7 +80,15 @@ def plan(
         pieces = -(-workers // len(todo))  # cut the seeds when there are more workers than configs
         most = min(experiment.seeds_per_job(cfg), -(-len(missing_seeds) // pieces))
         jobs += [
-            Job(experiment, cfg, tuple(missing_seeds[i : i + most]), size, root, keep_arrays)
+            Job(
+                experiment,
+                cfg,
+                tuple(missing_seeds[i : i + most]),
+                size,
+                root,
+                keep_arrays,
+                device,
+            )
             for i in range(0, len(missing_seeds), most)
         ]
     return list(done.values()), jobs
@@ -196,6 +205,7 @@ def sweep(
     executor: Executor | None = None,
     workers: int = 1,
     keep_arrays: bool = True,
+    device: str = "cpu",
     watch: Watch | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> list[Record]:
@@ -204,6 +214,7 @@ def sweep(
     - store: folder of records; runs that are there already are not repeated
     - executor: where jobs run (see `local` and `dask`); None is this process
     - workers: how many jobs can run at a time, to cut seeds into as many
+    - device: where models train, such as cuda; not part of a record's id
     - keep_arrays: write arrays (error maps, sample outputs) beside records
     - watch: called with (runs done, runs in all, a warning or "")
     - note: called with each sentence about records found on the disk
@@ -217,6 +228,7 @@ def sweep(
         size=size,
         workers=workers,
         keep_arrays=keep_arrays,
+        device=device,
         note=note,
     )
     records = {r.id: r for r in [*done, *run_jobs(jobs, executor, watch)]}
