@@ -1,5 +1,6 @@
 """Interaction order: known answers for known maps, methods against each other, what is refused."""
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -13,7 +14,6 @@ from recombine.core.support import box
 from recombine.diagnostics.interaction import interaction, interaction_order
 from recombine.diagnostics.shares import apart, dispersion
 from recombine.maps.derivatives import energies
-from recombine.maps.slots import sensitivity
 from recombine.models.decoders import mlp
 from recombine.tasks.interactions import ORDERS, generator, interacting, space
 from recombine.tasks.symbolic import addition
@@ -95,15 +95,14 @@ def test_probes_agree_with_exact_values_within_their_errors():
         assert b.ratio == pytest.approx(a.ratio, rel=0.5)
 
 
-def test_dispersion_by_probes_is_that_of_the_norms_of_slots():
-    f, z = generator("softmax", side=3), points(2)
-
-    def decode(slots):
-        return f(slots.flatten(1))
-
-    wanted = dispersion(sensitivity(decode, z.unflatten(1, (3, 4))))
-    share = interaction_order(f, z, space(), method="probes", probes=200, up_to=0).shares[0]
-    assert share.value == pytest.approx(wanted, abs=max(5 * share.error, 0.02))
+def test_order_0_is_one_number_by_derivatives_and_by_probes():
+    for kind in ("softmax", "entangled"):
+        f, z = generator(kind, side=3), points(2)
+        exact, probed = (
+            interaction_order(f, z, space(), method=m, up_to=0) for m in ("exact", "probes")
+        )
+        assert probed.shares[0].value == pytest.approx(exact.shares[0].value, rel=1e-12)
+        np.testing.assert_allclose(probed.blocks, exact.blocks)
 
 
 def relu(dim=5):
@@ -122,9 +121,107 @@ def test_hidden_kinks_and_lost_derivatives_are_noticed():
     model = relu()
     found = interaction_order(lambda z: model(z), points(8, 5), BLOCKS)
     assert (found.method, found.order) == ("differences", None)
-    assert "exactly 0 but differences are not" in found.why
+    assert "a kink or a jump between two points" in found.why
     found = interaction_order(lambda z: z.detach().tanh().cumsum(dim=1), points(8, 5), BLOCKS)
     assert (found.method, found.order) == ("differences", 1)
+    assert "differ from differences" in found.why
+
+
+def behind(kink, z):
+    """Hide a kink across blocks behind a large sum over blocks and a small smooth cross term."""
+    return z.sin().sum(dim=1, keepdim=True) + 1e-3 * z[:, :1] * z[:, 2:3] + kink(z)
+
+
+@pytest.mark.parametrize(
+    "kink",
+    [
+        lambda z: (z[:, :1] + z[:, 2:3]).relu(),
+        lambda z: torch.maximum(z[:, :1], z[:, 2:3]),
+        lambda z: (z[:, :1] + z[:, 2:3] > 0).to(z),
+    ],
+)
+def test_kinks_and_jumps_behind_a_smooth_cross_term_are_found(kink):
+    f, z = partial(behind, kink), points(16, 5)
+    blind = interaction_order(f, z, BLOCKS, method="exact")
+    assert blind.order == 2
+    found = interaction_order(f, z, BLOCKS)
+    assert (found.method, found.order) == ("differences", None)
+    assert interaction_order(partial(behind, torch.sin), z, BLOCKS).method == "exact"
+
+
+def test_kinks_within_blocks_are_no_interaction():
+    found = interaction_order(lambda z: z.abs().cumsum(dim=1), points(16, 5), BLOCKS)
+    assert (found.method, found.order) == ("differences", 1)
+
+
+def test_derivatives_that_are_not_finite_are_refused_or_replaced():
+    z = points(8, 5).abs()
+    z[0] = 0
+
+    def f(z):
+        return z.sqrt().cumsum(dim=1)
+
+    for method in ("exact", "probes"):
+        with pytest.raises(Refused, match="order 1 are not finite"):
+            interaction_order(f, z, BLOCKS, method=method)
+    found = interaction_order(f, z, BLOCKS)
+    assert (found.method, found.order) == ("differences", 1)
+    with pytest.raises(Refused, match="not finite"):
+        interaction_order(f, z[:1], BLOCKS)
+    corners = torch.tensor([[0.0], [1.0]]).expand(2, 5)
+    with pytest.raises(Refused, match="not finite between the points"):
+        interaction_order(
+            lambda z: (0.5 + z[:, :1] - z[:, 2:3]).sqrt(), corners, BLOCKS, method="differences"
+        )
+
+
+@pytest.mark.parametrize("offset", [0.0, 3e3, -1e5])
+@pytest.mark.parametrize("method", ["auto", "exact", "differences"])
+def test_an_offset_is_no_interaction(offset, method):
+    z = points(16, 5).float()
+
+    def additive(z):
+        return z.sin().cumsum(dim=1) + offset
+
+    found = interaction_order(additive, z, BLOCKS, method=method, up_to=1)
+    assert found.order == 1
+    assert found.method == (method if method != "auto" else "exact")
+
+    def mixed(z):
+        return additive(z.cumsum(dim=1))
+
+    assert interaction_order(mixed, z, BLOCKS, method=method, up_to=1).order is None
+
+
+def test_a_change_that_drowns_in_rounding_is_refused():
+    with pytest.raises(Refused, match="too little beside their size for float32"):
+        interaction_order(
+            lambda z: 1e-3 * z.cumsum(dim=1) + 3e3, points(8, 5).float(), BLOCKS,
+            method="differences",
+        )  # fmt: skip
+
+
+def test_expanded_points_are_points():
+    z = points(1, 5)
+    f = nn.Sequential(nn.Tanh(), nn.Linear(5, 3), nn.Tanh()).double()
+    for g in (f, lambda z: f(z)):
+        one, many = (interaction_order(g, at, BLOCKS) for at in (z, z.expand(4, 5)))
+        assert one.order is many.order is None
+        assert many.shares[1].value == pytest.approx(one.shares[1].value)
+        assert "only one point" in many.why
+    with pytest.raises(Refused, match="two or more different points"):
+        interaction_order(f, z.expand(4, 5), BLOCKS, method="differences")
+
+
+def test_the_number_that_decides_is_printed_beside_the_tolerance():
+    def f(z):
+        return 9 * z.square().sum(dim=1, keepdim=True) + z[:, :1] * z[:, 2:3]
+
+    found = interaction_order(f, points(3, 5), BLOCKS)
+    share = found.shares[1]
+    assert share.value < found.tolerance < found.deciding[1] == share.ratio
+    assert f"order 1 is excluded: {share.ratio:.3g} > tolerance 0.02" in str(found)
+    assert "order 2 is possible: 0 ≤ tolerance 0.02" in str(found)
 
 
 def test_only_layers_that_run_count_as_kinks():
@@ -189,9 +286,9 @@ def test_a_constant_map_and_a_linear_one_have_no_interaction():
     [
         ({"blocks": [[0, 1], [2, 3]]}, "left out"),
         ({"blocks": None}, "need blocks"),
-        ({"up_to": 3}, "from 0 to 2"),
-        ({"probes": 0}, "counts from 1"),
-        ({"method": "differences", "z": points(1, 5)}, "two points or more"),
+        ({"up_to": 3}, "up_to=3"),
+        ({"probes": 0}, "probes=0"),
+        ({"method": "differences", "z": points(1, 5)}, "two or more different points"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(change, said):

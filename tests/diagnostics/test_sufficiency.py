@@ -10,7 +10,7 @@ from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import Band, axes, band, box, cross, everything, table, values
 from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
 from recombine.diagnostics.theorem import certify, reconstruct
-from recombine.maps.compose import alpha, compose, gated, product, sigmoid, step
+from recombine.maps.compose import Combination, alpha, compose, gated, product, sigmoid, step
 from recombine.theory.marginal import boxes, compositional, marginal, missing, pieces
 from recombine.theory.partners import partners
 
@@ -422,9 +422,11 @@ def test_all_assumptions_hold_for_a_sum_on_a_cross():
     f = compose([curve(0), curve(1)], "add")
     found = certify(f, SQUARE, cross(a=[0.5], b=[0.5]), truth=f)
     assert [c.holds for c in found.checks] == [True] * 4
-    assert found.holds
-    assert found.message == "No assumption fails."
-    assert certify(f, SQUARE, cross(a=[0.5], b=[0.5]))["A4"].holds is None
+    assert found.holds is True
+    assert found.message == "All assumptions hold."
+    without = certify(f, SQUARE, cross(a=[0.5], b=[0.5]))
+    assert without.holds is without["A4"].holds is None
+    assert "No assumption fails.\nA4 (a point where" in without.message
 
 
 def test_each_assumption_that_fails_is_named():
@@ -460,10 +462,49 @@ def test_jumps_of_components_are_found_and_steep_slopes_are_not_jumps():
     found = certify(compose([steep, shape], "add"), SPRITES, PLANES, tried=3)
     assert found["A1"].holds is False
     assert "component 'second' jumps by 1 where second[2] is" in found["A1"].why
-    assert certify(compose([steep, steep], "add"), SPRITES, PLANES, tried=3)["A1"].holds
+    assert certify(compose([steep, steep], "add"), SPRITES, PLANES, tried=3)["A1"].holds is True
     cut = compose([curve(0), curve(1)], lambda a, b: torch.where(a > a.mean() * 0, a, b))
     crossing = [lambda z: 2 * z - 1, lambda z: z + 5]
     assert certify(compose(crossing, cut.combine), SQUARE, everything())["A1"].holds is False
+
+
+def a1(first, combine="add"):
+    return certify(compose([first, torch.sin], combine), SQUARE, everything())["A1"]
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (lambda z: (z - 0.5).abs(), "component 'a' has a kink where a is 0.5"),
+        (lambda z: (z - 0.25).relu() + 1e-3 * z.sin(), "component 'a' has a kink where a is 0.25"),
+        (
+            lambda z: (100 * (z - 0.5)).tanh() + 1e-4 * (z > 0.503),
+            "component 'a' jumps by 0.0001 where a is 0.503",
+        ),
+        (lambda z: 100 * z + 1e-3 * (z > 0.7), "component 'a' jumps by 0.001 where a is 0.7"),
+        (nn.Sequential(nn.Linear(1, 9), nn.ReLU(), nn.Linear(9, 1)), "component 'a' has a kink"),
+    ],
+)
+def test_kinks_and_small_jumps_of_components_are_found_beside_steep_slopes(first, said):
+    check = a1(first)
+    assert check.holds is False
+    assert said in check.why
+
+
+def test_a_composition_function_that_is_not_known_is_searched_and_else_not_checked():
+    def wide(z):
+        return 3 * z - 1
+
+    kinked = [torch.maximum, torch.minimum, lambda a, b: (a - b).abs(), lambda a, b: (a * b).relu()]
+    for combine in kinked:
+        check = a1(wide, combine)
+        assert check.holds is False
+        assert "has a kink between two points of the support" in check.why
+    smooth = a1(wide, lambda a, b: a * b + b.tanh())
+    assert smooth.holds is None
+    assert "which proves nothing" in smooth.why
+    declared = Combination("mixed", lambda a, b: a * b + b.tanh(), differentiable=True)
+    assert a1(wide, declared).holds is True
 
 
 @pytest.mark.parametrize("combine", ["add", "product", "sigmoid"])

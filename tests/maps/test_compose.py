@@ -89,7 +89,8 @@ def test_lookup_by_name_and_what_is_known():
     assert not known(step).differentiable
     assert known(step).instead == "sigmoid"
     assert known(partial(sigmoid, gain=2.0)).pixelwise
-    assert known(lambda *p: p[0]).pixelwise is None
+    stranger = known(lambda *p: p[0])
+    assert stranger.pixelwise is stranger.differentiable is None
     with pytest.raises(Refused, match="Did you mean 'sigmoid'"):
         combination("sigmoids")
     with pytest.raises(Refused, match="option of add"):

@@ -1,13 +1,13 @@
-"""Interaction order (Brady et al. 2024): how blocks of latents meet in a map, and how strongly.
+"""Interaction order (Brady et al. 2024): to which order blocks of latents interact in a map.
 
 Two blocks have at most order 0 if no output depends on both, and at most order n ≥ 1 if every
-derivative of order n + 1 that touches both is zero: order 1 is a sum over blocks, order 2 adds
+derivative of order n + 1 that involves both is zero: order 1 is a sum over blocks, order 2 adds
 products of two latents.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,60 +21,83 @@ from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.diagnostics.shares import (
     Array,
-    Found,
+    Measurement,
     Share,
     by_differences,
     by_exact,
     by_probes,
 )
-from recombine.maps.derivatives import KINKED, Blocks, Map, Partition, outputs, partition
+from recombine.diagnostics.smoothness import find_break
+from recombine.maps.derivatives import (
+    KINKED,
+    Blocks,
+    Map,
+    Partition,
+    directional,
+    outputs,
+    partition,
+)
 
 Method = Literal["auto", "exact", "probes", "differences"]
 WORDS = {"exact": "exact derivatives", "probes": "random probes", "differences": "differences"}
 
 FEW = 20  # latents up to which all second and third derivatives are taken
-ZERO = 1e-20  # a share of squares that is rounding
-SURE = 1e-6  # a share of differences that is not rounding
-COLLAPSED = 0.95  # one block makes more of all change than this
+LINES = 16  # lines between points on which kinks are searched for
+WRONG = 0.05  # relative error of a derivative, against a difference, that says it is not one
+COLLAPSED = 0.95  # share of one block in all change above which small shares mean little
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """At most which order blocks interact, with the evidence."""
+    """The smallest interaction order that the measurements allow, with the evidence."""
 
     order: int | None
-    """The smallest order that the evidence allows; `None` if more than was measured."""
+    """`None` if it is higher than was measured, or the blocks are entangled."""
     tolerance: float
     method: Method
     why: str
-    """Why this method."""
+    """Why this method was used."""
     names: tuple[str, ...]
     shares: tuple[Share, ...]
-    """Shares across blocks that orders 0, 1 and 2 forbid (r0, r1, r2), as far as measured."""
+    """Shares across blocks that orders 0, 1 and 2 exclude (r0, r1, r2), as far as measured."""
     pairs: dict[int, Array]
-    """For each order, the share of every two blocks; on the diagonal that within a block."""
+    """For each order, the share of every two blocks; on the diagonal, that within a block."""
     blocks: Array
     """Share of each block in all change of the outputs."""
     points: int
 
     @property
+    def deciding(self) -> tuple[float, ...]:
+        """For each order, the number that is compared with the tolerance.
+
+        Order 0 is decided by its share; orders 1 and 2 by their share divided by that of random
+        blocks of the same sizes, where blocks have more than one latent.
+        """
+        return tuple(s.strength if n else s.value for n, s in enumerate(self.shares))
+
+    @property
     def collapsed(self) -> bool:
-        """Whether one block makes nearly all change, which makes small shares meaningless."""
+        """Whether one block makes nearly all change, so that small shares mean little."""
         return bool(self.blocks.max() > COLLAPSED)
 
     def __str__(self) -> str:
-        found = f"At most order {self.order}"
+        blocks, order = ", ".join(self.names), f"At most order {self.order} between"
         if self.order is None:
-            found = f"Order {len(self.shares)} or more, or entangled"
+            order = f"Order {len(self.shares)} or more, or entanglement, between"
         lines = [
-            f"{found} between {', '.join(self.names)} (tolerance {self.tolerance:g}), "
-            f"by {WORDS[self.method]} at {self.points} points, because {self.why}.",
-            *(f"  across blocks, against order {n}: {s}" for n, s in enumerate(self.shares)),
-            "  change by block: "
-            + ", ".join(
-                f"{n} {100 * b:.0f} %" for n, b in zip(self.names, self.blocks, strict=True)
-            ),
+            f"{order} {blocks}, by {WORDS[self.method]} at {self.points} points, "
+            f"because {self.why}."
         ]
+        for n, (number, share) in enumerate(zip(self.deciding, self.shares, strict=True)):
+            sign, verdict = ("≤", "possible") if number <= self.tolerance else (">", "excluded")
+            lines.append(
+                f"  order {n} is {verdict}: {number:.3g} {sign} tolerance {self.tolerance:g} "
+                f"(share across blocks {share})"
+            )
+        change = zip(self.names, self.blocks, strict=True)
+        lines.append(
+            "  change by block: " + ", ".join(f"{name} {100 * b:.0f} %" for name, b in change)
+        )
         if self.collapsed:
             lines.append("  One block makes nearly all change: small shares may be its collapse.")
         return "\n".join(lines)
@@ -94,82 +117,111 @@ def interaction_order(
     loop: bool = False,
     chunk: int | None = None,
 ) -> Interaction:
-    """Measure at most which order blocks of latents interact in a map, at points (n, dim).
-
-    Points (n, slots, dim) have their slots as blocks. Order 0 is allowed if its share is below the
-    tolerance, orders 1 and 2 if their share is, in units of that of random blocks of the same
-    sizes. Exact derivatives are for few latents, probes for many, and differences, from each point
-    to others of the set, for maps with kinks or without derivatives. `up_to` is the highest order
-    measured, `loop` takes derivatives one direction at a time, `chunk` some at once.
+    """Measure to which order blocks of latents interact in a batched map.
 
     >>> z = torch.rand(4, 3, dtype=torch.float64)
-    >>> found = interaction_order(lambda z: z[:, :1] * z[:, 1:] ** 2, z, [[0], [1, 2]])
-    >>> found.order, found.method
-    (None, 'exact')
+    >>> interaction_order(lambda z: z[:, :1] * z[:, 1:], z, [[0], [1, 2]]).order
+    2
+
+    - z: points (n, dim), or (n, slots, dim) with the slots as blocks
+    - blocks: a space, or the coordinates of each block
+    - tolerance: order 0 is possible if its share is below it, orders 1 and 2 if their share
+      divided by that of random blocks is
+    - method: `exact` derivatives, for few latents; derivatives along random `probes`, for many;
+      `differences` between the points, for maps with kinks or without derivatives; `auto` chooses,
+      and uses differences if it finds a kink, a jump or a wrong derivative
+    - up_to: highest order that is measured
+    - probes, steps: random directions, or differences, per point
+    - loop, chunk: take derivatives one direction at a time, or `chunk` at once
     """
     if method not in get_args(Method):
         raise nearest("method", str(method), get_args(Method))
     if not 0 <= up_to <= 2 or min(probes, steps) < 1 or not tolerance >= 0:
         raise Refused(
-            f"up_to={up_to}, probes={probes}, steps={steps} and tolerance={tolerance} were given; "
-            "orders run from 0 to 2, counts from 1, and a tolerance from 0."
+            "interaction_order() needs 0 <= up_to <= 2, probes >= 1, steps >= 1 and tolerance >= 0;"
+            f" got up_to={up_to}, probes={probes}, steps={steps}, tolerance={tolerance}."
         )
-    points = _like(f, z)
-    run, parts = f, blocks
+    points, run, parts = _like(f, z), f, blocks
     if points.ndim == 3:
         shape = points.shape[1:]
         points, run = points.flatten(1), lambda z: f(z.unflatten(1, shape))
-        parts = [slice(k * shape[1], (k + 1) * shape[1]) for k in range(shape[0])]
-        parts = parts if blocks is None else blocks
+        slots = [slice(k * shape[1], (k + 1) * shape[1]) for k in range(shape[0])]
+        parts = slots if blocks is None else blocks
     if parts is None:
         raise Refused("Points (n, dim) need blocks: a space, or the coordinates of each block.")
     outputs(run, points)
-    own = partition(parts, points.shape[1])
+    cut = partition(parts, points.shape[1])
     options: dict[str, Any] = {"loop": loop, "chunk": chunk}
     counts = {"probes": probes, "steps": steps, "seed": seed}
     chosen, why = _choose(f, run, points, method)
-    try:
-        found = _measure(chosen, run, points, own, up_to, counts, options)
-    except Refused as error:
-        if method != "auto":
-            raise
-        chosen, why = "differences", f"derivatives failed ({error.__cause__ or error})"
-        found = _measure(chosen, run, points, own, up_to, counts, options)
-    flat = [n for n, s in enumerate(found[0]) if s.value <= ZERO]  # too good to be believed
-    if method == "auto" and chosen != "differences" and len(points) > 1 and flat:
-        other = _measure("differences", run, points, own, min(up_to, 1), counts, {})
-        if hidden := [n for n in flat if n < 2 and other[0][n].value > SURE]:
-            chosen, n = "differences", hidden[-1]
-            why = (
-                f"derivatives against order {n} are exactly 0 but differences are not (share "
-                f"{other[0][n].value:.2g}), as in a map with kinks or without a derivative"
-            )
-            found = _measure(chosen, run, points, own, up_to, counts, {})
-    shares, pairs, change = found
-    allowed = [n for n, s in enumerate(shares) if (s.strength if n else s.value) <= tolerance]
-    return Interaction(
-        allowed[0] if allowed else None, tolerance, chosen, why, tuple(own), tuple(shares), pairs,
+    if chosen != "differences":
+        try:
+            measurement = _measure(chosen, run, points, cut, up_to, counts, options)
+            problem = _doubt(run, points, seed) if method == "auto" else ""
+        except Refused as error:
+            if method != "auto" or not (points != points[:1]).any():
+                raise
+            problem = f"derivatives failed ({error.__cause__ or error})"
+        if problem:
+            chosen, why = "differences", problem
+        elif method == "auto" and not (points != points[:1]).any():
+            why += "; kinks were not searched for, because there is only one point"
+    if chosen == "differences":
+        measurement = _measure(chosen, run, points, cut, up_to, counts, options)
+    shares, pairs, change = measurement
+    result = Interaction(
+        None, tolerance, chosen, why, tuple(cut), tuple(shares), pairs,
         change / max(float(change.sum()), 1e-300), len(points),
     )  # fmt: skip
+    possible = [n for n, number in enumerate(result.deciding) if number <= tolerance]
+    return replace(result, order=possible[0] if possible else None)
+
+
+def _doubt(f: Map, z: Tensor, seed: int) -> str:
+    """Say why derivatives of a map cannot be trusted, if they cannot."""
+    if not (z != z[:1]).any():
+        return ""
+    source = torch.Generator().manual_seed(seed)
+    roll = int(torch.randint(1, len(z), (), generator=source))
+    way = (z.roll(roll, dims=0) - z)[:1]
+    way = way if way.any() else z.std(dim=0, keepdim=True)
+    h = torch.finfo(z.dtype).eps ** (1 / 3)
+    with torch.no_grad():
+        slope = directional(f, z, way, loop=True)[0].double()
+        risen = (f(z + h * way).double() - f(z - h * way).double()).flatten(1) / (2 * h)
+        size = float(f(z).double().abs().max())
+    rounding = 8 * torch.finfo(z.dtype).eps * size / h
+    gap = (risen - slope).abs()
+    if float(gap.max()) > rounding and float(gap.square().mean() / risen.square().mean()) > WRONG:
+        return (
+            f"automatic derivatives differ from differences by {float(gap.max()):.2g}, as in a map "
+            "that cuts the graph or has no derivative"
+        )
+    lines = torch.arange(LINES) % len(z)
+    ends = (lines + torch.randint(1, len(z), (LINES,), generator=source)) % len(z)
+    if find_break(f, z[lines.to(z.device)], z[ends.to(z.device)]):
+        return "the map has a kink or a jump between two points, which derivatives do not see"
+    return ""
 
 
 def _like(f: Map, z: Tensor | NDArray[Any]) -> Tensor:
-    """Bring points to where a module is, in its precision; other maps take what they are given."""
-    given = torch.as_tensor(z)
-    given = given if given.is_floating_point() else given.double()
+    """Bring points to a module's device and precision; other maps take them as they are."""
+    points = torch.as_tensor(z)
+    points = points if points.is_floating_point() else points.double()
     module = _module(f)
     weight = None if module is None else next(module.parameters(), None)
-    return given.detach() if weight is None else given.detach().to(weight)
+    points = points.detach() if weight is None else points.detach().to(weight)
+    return points.contiguous()
 
 
 def _module(f: Map) -> nn.Module | None:
-    """Find the module whose method, or which itself, the map is."""
+    """Find the module that the map is, or whose method it is."""
     owner = getattr(f, "__self__", f)
     return owner if isinstance(owner, nn.Module) else None
 
 
 def kink(f: Map, run: Map, z: Tensor) -> str:
-    """Name a layer with kinks that the map runs through, if its module has one."""
+    """Name a layer with kinks that the map runs through, or return an empty string."""
     module = _module(f)
     passed: list[str] = []
     if module is None:
@@ -192,7 +244,7 @@ def kink(f: Map, run: Map, z: Tensor) -> str:
 
 def _choose(f: Map, run: Map, z: Tensor, method: Method) -> tuple[Method, str]:
     if method != "auto":
-        return method, "it was asked for"
+        return method, "the caller chose it"
     if kinked := kink(f, run, z):
         return "differences", f"the map has kinks: {kinked}"
     if z.shape[1] <= FEW:
@@ -203,7 +255,7 @@ def _choose(f: Map, run: Map, z: Tensor, method: Method) -> tuple[Method, str]:
 def _measure(
     method: Method, f: Map, z: Tensor, blocks: Partition, up_to: int, counts: dict[str, int],
     options: dict[str, Any],
-) -> Found:  # fmt: skip
+) -> Measurement:  # fmt: skip
     seed = counts["seed"]
     if method == "exact":
         return by_exact(f, z, blocks, up_to, seed, options)
@@ -212,7 +264,7 @@ def _measure(
     return by_differences(f, z, blocks, up_to, counts["steps"], seed)
 
 
-ASKED = 64  # points of a task that the diagnostic looks at
+MOST = 64  # points of a task at which the diagnostic measures
 
 
 @diagnostic(
@@ -230,16 +282,16 @@ ASKED = 64  # points of a task that the diagnostic looks at
     Score("interaction_?_truth", "the same share for the targets", unit="share of change"),
 )
 def interaction(seen: Observed) -> Measured:
-    """How factors meet in what the model makes of them, beside how they meet in the truth.
+    """Interaction between factors in the model's output, next to that of the target.
 
-    `interaction_1` is the share of change that no sum over factors makes, `interaction_0` that of
-    outputs which depend on several; `interaction_2`, in continuous spaces, what no products of two
-    latents make either. Maps are measured by differences between asked points.
+    `interaction_0` says how evenly outputs depend on several factors, `interaction_1` is the share
+    of change that no sum over factors explains, `interaction_2`, in continuous spaces, what
+    products of two latents do not explain either. Measured by differences between query points.
     """
     space, z = seen.task.space, seen.split.query.z
     if len(space.factors) < 2 or len(z) < 2 or not seen.outputs.is_floating_point():
         return {}
-    rows = np.linspace(0, len(z) - 1, min(ASKED, len(z))).round().astype(int)
+    rows = np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)
     weight = next(seen.model.parameters(), torch.zeros(()))
     points = torch.as_tensor(z[rows], dtype=torch.float32, device=weight.device)
     order = 1 if any(f.levels is not None for f in space.factors) else 2
@@ -257,6 +309,8 @@ def interaction(seen: Observed) -> Measured:
     seen.model.eval()
     try:
         model = interaction_order(made, points, space, **how)
+    except Refused:  # the outputs hardly change
+        return {}
     finally:
         seen.model.train(training)
     found: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}

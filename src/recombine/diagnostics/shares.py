@@ -1,4 +1,4 @@
-"""Shares of a map that meet across blocks of latents: exact, by random probes, by differences."""
+"""Share of a map that mixes blocks of latents: exact, by random probes, or by differences."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from recombine.maps.derivatives import (
     Partition,
     difference,
     energies,
+    entries,
     jacobian,
     labels,
     probe_cross,
-    probe_norms,
     probe_pairs,
     within,
 )
@@ -30,36 +30,45 @@ from recombine.maps.derivatives import (
 Array = NDArray[np.float64]
 
 SHUFFLES = 32  # random partitions for order 0, where their mean has no closed form
-DEAD = 1e-12  # outputs that change less than this share of the most are left out
+DEAD = 1e-12  # outputs that change less than this share of the most variable are ignored
+ROUNDING = 16.0  # energy of differences, in units of that of rounding, below which it is rounding
 
 
 @dataclass(frozen=True)
 class Share:
-    """How much of what could meet across blocks does so, at one order."""
+    """Share of a map's change that mixes blocks, at one order."""
 
     value: float
     error: float = 0.0
     """Standard error over probes or steps; 0 if exact."""
     ratio: float = nan
-    """Over the mean for random partitions of the same sizes; not a number if all are alike."""
+    """Value divided by its mean for random partitions of the same sizes; not a number where all
+    partitions are alike."""
+    noise: float = 0.0
+    """Share that rounding alone explains."""
 
     @property
     def strength(self) -> float:
-        """The ratio, or the share itself where there is no ratio."""
+        """The ratio, or the value where there is no ratio; 0 for what rounding explains."""
+        if self.value <= self.noise:
+            return 0.0
         return self.ratio if isfinite(self.ratio) else self.value
 
     def __str__(self) -> str:
         text = f"{self.value:.3g}" + (f" ± {self.error:.1g}" if self.error else "")
-        return text + (f", {self.ratio:.3g} of random blocks" if isfinite(self.ratio) else "")
+        if isfinite(self.ratio):
+            text += f", {self.ratio:.3g} of that of random blocks"
+        return text + (", which is rounding" if 0 < self.value <= self.noise else "")
 
 
-Found = tuple[list[Share], dict[int, Array], Array]
+# Shares by order, tables of pairs of blocks by order, total change by block.
+Measurement = tuple[list[Share], dict[int, Array], Array]
 
 
 def dispersion(norms: Tensor) -> float:
-    """How evenly outputs depend on blocks (n, blocks, outputs): 0 if each on one only, 1 if alike.
+    """How evenly outputs depend on blocks (n, blocks, outputs): 0 if each on one, 1 if on all.
 
-    1 - Σp² over blocks, divided by its largest value, with p the share of a block in an output.
+    1 - Σp² over blocks divided by its largest value, where p is the share of a block in an output.
     """
     total = norms.sum(dim=1)
     alive = total > DEAD * total.max()
@@ -71,7 +80,7 @@ def dispersion(norms: Tensor) -> float:
 
 
 def _overlap(norms: Tensor) -> Array:
-    """Share of every two blocks in products of what outputs depend on."""
+    """Share of every two blocks in the products of dependences on them."""
     table = torch.einsum("njo,nko->jk", norms, norms)
     return np.asarray((table / table.sum().clamp(min=1e-300)).double().cpu())
 
@@ -82,10 +91,10 @@ def _onehot(label: Tensor, like: Tensor) -> Tensor:
 
 def by_exact(
     f: Map, z: Tensor, blocks: Partition, up_to: int, seed: int, options: dict[str, Any]
-) -> Found:
+) -> Measurement:
     """Take all derivatives up to order 3, and compare with the mean over random partitions."""
     label, dim = labels(blocks), z.shape[1]
-    slopes = jacobian(f, z, **options).abs()
+    slopes = _finite(jacobian(f, z, **options), 1).abs()
     norms = (slopes @ _onehot(label, slopes)).mT
     source = torch.Generator().manual_seed(seed)
     others = [label[torch.randperm(dim, generator=source)] for _ in range(SHUFFLES)]
@@ -94,7 +103,7 @@ def by_exact(
     shares = [Share(value, 0.0, _ratio(value, usual, blocks, z))]
     pairs = {0: _overlap(norms)}
     for n in range(1, up_to + 1):
-        squares = energies(f, z, n + 1, **options).double().sum(dim=0).cpu()
+        squares = _finite(energies(f, z, n + 1, **options), n + 1).double().sum(dim=0).cpu()
         total = float(squares.sum())
         cross = float(squares[~within(label, n + 1)].sum())
         mean = float((squares * apart(list(map(len, blocks.values())), n + 1)).sum())
@@ -102,6 +111,15 @@ def by_exact(
         shares.append(Share(value, 0.0, _ratio(value, usual, blocks, z)))
         pairs[n] = _touching(squares, label) / max(total, 1e-300)
     return shares, pairs, np.asarray(norms.sum(dim=(0, 2)).double().cpu())
+
+
+def _finite(derivatives: Tensor, order: int) -> Tensor:
+    if not derivatives.isfinite().all():
+        raise Refused(
+            f"Derivatives of order {order} are not finite at these points; move the points, or "
+            'pass method="differences".'
+        )
+    return derivatives
 
 
 def apart(sizes: Sequence[int], order: int) -> Tensor:
@@ -120,7 +138,7 @@ def apart(sizes: Sequence[int], order: int) -> Tensor:
 
 
 def _touching(squares: Tensor, label: Tensor) -> Array:
-    """Add up entries that touch both of two blocks; on the diagonal those within one."""
+    """Sum the entries that involve both of two blocks; on the diagonal, those within one block."""
     k = int(label.max()) + 1
     groups = torch.cartesian_prod(*[label] * squares.ndim)
     values = squares.flatten()
@@ -131,7 +149,7 @@ def _touching(squares: Tensor, label: Tensor) -> Array:
 
 
 def _jackknife(cross: Tensor, total: Tensor) -> tuple[float, float]:
-    """Ratio of sums over draws, and its standard error by leaving one out at a time."""
+    """Ratio of sums over draws, and its jackknife standard error."""
     cross, total = cross.double(), total.double()
     whole = float(total.sum())
     if not whole:
@@ -142,68 +160,70 @@ def _jackknife(cross: Tensor, total: Tensor) -> tuple[float, float]:
     return float(cross.sum()) / whole, error
 
 
-def _spread(draws: Tensor, root: bool) -> tuple[float, float]:
-    """Dispersion of mean norms over draws (draws, n, blocks, outputs), and its standard error."""
-    n, whole = len(draws), draws.sum(dim=0)
-
-    def of(norms: Tensor) -> float:
-        return dispersion(norms.clamp(min=0).sqrt() if root else norms)
-
-    value = of(whole)
-    if n < 2:
-        return value, 0.0
-    left = np.array([of(whole - d) for d in draws])
-    return value, float(np.sqrt((n - 1) / n * ((left - left.mean()) ** 2).sum()))
-
-
-def _ratio(value: float, usual: float, blocks: Partition, like: Tensor) -> float:
-    """Compare with random blocks, unless all are alike or what is compared is rounding."""
+def _ratio(value: float, random: float, blocks: Partition, like: Tensor) -> float:
+    """Divide by the share of random blocks, unless all are alike or the value is rounding."""
     if max(map(len, blocks.values())) == 1:
         return nan
     noise = (1e3 * torch.finfo(like.dtype).eps) ** 2
-    return 0.0 if value <= noise or not usual else value / usual
+    return 0.0 if value <= noise or not random else value / random
 
 
 def by_probes(
     f: Map, z: Tensor, blocks: Partition, up_to: int, probes: int, seed: int,
     options: dict[str, Any],
-) -> Found:  # fmt: skip
-    """Estimate the same from derivatives along random signs, with standard errors."""
+) -> Measurement:  # fmt: skip
+    """Estimate orders 1 and 2 from derivatives along random signs; order 0 is exact.
+
+    Random signs estimate squares, and the share of order 0 is one of absolute slopes.
+    """
     how = {"probes": probes, "seed": seed, **options}
-    squares = probe_norms(f, z, blocks, **how)
-    norms = squares.mean(dim=0).sqrt()
-    shares, pairs = [Share(*_spread(squares, root=True))], {0: _overlap(norms)}
+    norms = _dependence(f, z, labels(blocks), options)
+    shares, pairs = [Share(dispersion(norms))], {0: _overlap(norms)}
     for n in range(1, up_to + 1):
         if n == 1:
-            met = probe_pairs(f, z, blocks, **how).sum(dim=1)  # (probes, blocks, blocks)
-            total = met.sum(dim=(1, 2))
-            cross = total - met.diagonal(dim1=1, dim2=2).sum(dim=1)
-            table = met.sum(dim=0) / total.sum().clamp(min=1e-30)
+            tables = probe_pairs(f, z, blocks, **how).sum(dim=1)  # (probes, blocks, blocks)
+            total = tables.sum(dim=(1, 2))
+            cross = total - tables.diagonal(dim1=1, dim2=2).sum(dim=1)
+            table = tables.sum(dim=0) / total.sum().clamp(min=1e-30)
             pairs[1] = np.asarray((2 * table - table.diag().diag()).double().cpu())
         else:
             cross, total = (v.sum(dim=1) for v in probe_cross(f, z, blocks, n + 1, **how))
-        value, error = _jackknife(cross, total)
-        usual = [v.sum(dim=1) for v in probe_cross(f, z, blocks, n + 1, shuffled=True, **how)]
-        shares.append(Share(value, error, _ratio(value, _jackknife(*usual)[0], blocks, z)))
+        value, error = _jackknife(cross, _finite(total, n + 1))
+        random = [v.sum(dim=1) for v in probe_cross(f, z, blocks, n + 1, shuffled=True, **how)]
+        shares.append(Share(value, error, _ratio(value, _jackknife(*random)[0], blocks, z)))
     return shares, pairs, np.asarray(norms.sum(dim=(0, 2)).double().cpu())
+
+
+def _dependence(f: Map, z: Tensor, label: Tensor, options: dict[str, Any]) -> Tensor:
+    """Sum |∂f/∂z| over the coordinates of each block: (n, blocks, outputs)."""
+    norms: Tensor | None = None
+    with torch.no_grad():
+        for rows, points, slopes in entries(f, z, [(i,) for i in range(len(label))], **options):
+            if norms is None:
+                norms = slopes.new_zeros(len(z), int(label.max()) + 1, slopes.shape[2])
+            sizes = _finite(slopes, 1).abs().transpose(0, 1)
+            norms[points] = norms[points].index_add(1, label[rows].to(z.device), sizes)
+    assert norms is not None
+    return norms
 
 
 def by_differences(
     f: Map, z: Tensor, blocks: Partition, up_to: int, steps: int, seed: int
-) -> Found:
-    """Step from each point to others of the set, block by block, so that all stays in the data.
+) -> Measurement:
+    """Step from each point to others of the set, one block at a time, which stays near the data.
 
     Two steps in one block go half the way each. Squares of mixed differences are divided by those
     of the single steps.
     """
-    if len(z) < 2:
+    if not (z != z[:1]).any():
         raise Refused(
-            "Differences step from one point to another; give two points or more, from the data."
+            "Differences step from one point to another; give two or more different points."
         )
     label = labels(blocks).to(z.device)
     source = torch.Generator().manual_seed(seed)
     alike = max(map(len, blocks.values())) == 1
-    real, random = _Steps(len(blocks)), _Steps(len(blocks))
+    rounding = _rounding(f, z)
+    real, random = _Steps(len(blocks), rounding), _Steps(len(blocks), rounding)
     for _ in range(steps):
         rolls = torch.randint(1, len(z), (3,), generator=source).tolist()
         ways = [z.roll(r, dims=0) - z for r in rolls]
@@ -212,26 +232,55 @@ def by_differences(
         if not alike:
             random.take(f, z, shuffled, ways, up_to)
     norms = torch.stack(real.norms)
-    value, error = _spread(norms, root=False)
-    usual = 0.0 if alike else _spread(torch.stack(random.norms), root=False)[0]
+    if not norms.isfinite().all():
+        raise Refused(
+            "The map is not finite between the points, where differences step; give points in a "
+            "box on which it is defined."
+        )
+    change = float(norms.double().square().sum()) / norms.shape[0] / norms.shape[2]
+    if 0 < change < 100 * ROUNDING * rounding:
+        raise Refused(
+            f"The outputs change by about {(change / norms[0, :, 0].numel()) ** 0.5:.1e} between "
+            f"points, too little beside their size for {str(z.dtype).removeprefix('torch.')}; "
+            "subtract their mean in the map, or use double precision."
+        )
+    value, error = _spread(norms)
+    usual = 0.0 if alike else _spread(torch.stack(random.norms))[0]
     shares = [Share(value, error, _ratio(value, usual, blocks, z))]
     pairs = {0: _overlap(norms.mean(dim=0))}
     for n in range(1, up_to + 1):
-        cross, total = real.sums(n)
+        cross, total, noise = real.sums(n)
         value, error = _jackknife(cross, total)
-        usual = 0.0 if alike else _jackknife(*random.sums(n))[0]
-        shares.append(Share(value, error, _ratio(value, usual, blocks, z)))
+        usual = 0.0 if alike else _jackknife(*random.sums(n)[:2])[0]
+        share = Share(value, error, _ratio(value, usual, blocks, z), _jackknife(noise, total)[0])
+        shares.append(share)
         pairs[n] = real.tables[n] / max(float(total.sum()), 1e-300)
     return shares, pairs, np.asarray(norms.sum(dim=(0, 1, 3)).double().cpu())
 
 
-class _Steps:
-    """Mixed differences of several draws of steps, added up as they come."""
+def _spread(draws: Tensor) -> tuple[float, float]:
+    """Dispersion of mean norms over draws (draws, n, blocks, outputs), and its standard error."""
+    n, whole = len(draws), draws.sum(dim=0)
+    value = dispersion(whole)
+    if n < 2:
+        return value, 0.0
+    left = np.array([dispersion(whole - d) for d in draws])
+    return value, float(np.sqrt((n - 1) / n * ((left - left.mean()) ** 2).sum()))
 
-    def __init__(self, blocks: int) -> None:
-        self.blocks = blocks
-        self.norms: list[Tensor] = []  # (n, blocks, outputs) a draw
-        self.found: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+
+def _rounding(f: Map, z: Tensor) -> float:
+    """Sum over points and outputs of the squared rounding error of one evaluation."""
+    with torch.no_grad():
+        return torch.finfo(z.dtype).eps ** 2 * float(f(z).double().square().sum())
+
+
+class _Steps:
+    """Mixed differences of several draws of steps, summed as they come."""
+
+    def __init__(self, blocks: int, rounding: float) -> None:
+        self.blocks, self.rounding = blocks, rounding
+        self.norms: list[Tensor] = []  # (n, blocks, outputs) per draw
+        self.energies: dict[int, list[tuple[float, float, float]]] = {1: [], 2: []}
         self.tables = {n: np.zeros((blocks, blocks)) for n in (1, 2)}
 
     def take(self, f: Map, z: Tensor, label: Tensor, ways: Sequence[Tensor], up_to: int) -> None:
@@ -239,34 +288,38 @@ class _Steps:
         masks = (label == torch.arange(self.blocks, device=z.device)[:, None]).to(z)
         single = torch.stack([difference(f, z, ways[0] * m) for m in masks], dim=1)
         self.norms.append(single.abs())
-        met = [((j, k), [(0, 1.0, j), (1, 1.0, k)]) for j, k in combinations(range(len(masks)), 2)]
+        pairs = [
+            ((j, k), [(0, 1.0, j), (1, 1.0, k)]) for j, k in combinations(range(len(masks)), 2)
+        ]
         if up_to > 0:
-            self._add(1, f, z, masks, ways, met)
+            self._add(1, f, z, masks, ways, pairs)
         if up_to > 1:
-            some: list[Any] = [
+            triples: list[Any] = [
                 ((j, k), [(0, 0.5, j), (1, 0.5, j), (2, 1.0, k)])
                 for j, k in permutations(range(len(masks)), 2)
             ]
-            some += [
+            triples += [
                 (t, [(i, 1.0, b) for i, b in enumerate(t)])
                 for t in combinations(range(len(masks)), 3)
             ]
-            self._add(2, f, z, masks, ways, some)
+            self._add(2, f, z, masks, ways, triples)
 
     def _add(
-        self, n: int, f: Map, z: Tensor, masks: Tensor, ways: Sequence[Tensor], met: Sequence[Any]
+        self, n: int, f: Map, z: Tensor, masks: Tensor, ways: Sequence[Tensor], mixed: Sequence[Any]
     ) -> None:
-        cross, total = 0.0, 0.0
-        for touched, made in met:
-            moves = [ways[i] * size * masks[b] for i, size, b in made]
+        """Add the energies of mixed differences, of their single steps, and of rounding."""
+        cross, total, noise = 0.0, 0.0, 0.0
+        for blocks, parts in mixed:
+            moves = [ways[i] * size * masks[b] for i, size, b in parts]
             square = float(difference(f, z, *moves).double().square().sum())
             cross += square
             total += sum(float(difference(f, z, m).double().square().sum()) for m in moves)
-            for j, k in permutations(touched, 2):
+            noise += ROUNDING * 2 ** len(moves) * self.rounding
+            for j, k in permutations(blocks, 2):
                 self.tables[n][j, k] += square
-        self.found[n].append((cross, total))
+        self.energies[n].append((cross, total, noise))
 
-    def sums(self, n: int) -> tuple[Tensor, Tensor]:
-        """Squares of mixed differences and of single steps, draw by draw."""
-        cross, total = torch.tensor(self.found[n], dtype=torch.float64).T
-        return cross, total
+    def sums(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Squares of mixed differences, of single steps and of rounding, draw by draw."""
+        cross, total, noise = torch.tensor(self.energies[n], dtype=torch.float64).T
+        return cross, total, noise

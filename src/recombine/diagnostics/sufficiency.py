@@ -224,7 +224,8 @@ class Certificate:
     """For each undetermined component, the best plane to add; `None` if no candidate helps."""
     outside: dict[str, int]
     """Values tried that the support does not show at all; they count for nothing."""
-    differentiable: bool = True
+    differentiable: bool | None = True
+    """`None` if this is not known of the composition function."""
     instead: str = ""
 
     @property
@@ -254,7 +255,7 @@ class Certificate:
     def __str__(self) -> str:
         verdict = "sufficient" if self.sufficient else "not sufficient"
         lines = [f"{self.support} is {verdict} for {self.combine}."]
-        if not self.differentiable:
+        if self.differentiable is False:
             other = f" Use {self.instead}." if self.instead else ""
             lines.append(
                 f"{self.combine} is not differentiable; ranks are of the derivative where it has "

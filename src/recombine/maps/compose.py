@@ -104,7 +104,8 @@ class Combination:
     function: Combine
     pixelwise: bool | None = None
     """Whether each position of the output depends on that position of the parts alone."""
-    differentiable: bool = True
+    differentiable: bool | None = None
+    """Whether it has a derivative everywhere; `None` if that is not known."""
     instead: str = ""
     """A differentiable function of the same kind."""
 
@@ -117,12 +118,12 @@ class Combination:
 
 
 COMBINATIONS = {
-    "add": Combination("add", add, pixelwise=True),
-    "product": Combination("product", product, pixelwise=True),
+    "add": Combination("add", add, pixelwise=True, differentiable=True),
+    "product": Combination("product", product, pixelwise=True, differentiable=True),
     "step": Combination("step", step, True, differentiable=False, instead="sigmoid"),
-    "sigmoid": Combination("sigmoid", sigmoid, pixelwise=True),
-    "alpha": Combination("alpha", alpha, pixelwise=True),
-    "gated": Combination("gated", gated, pixelwise=True),
+    "sigmoid": Combination("sigmoid", sigmoid, pixelwise=True, differentiable=True),
+    "alpha": Combination("alpha", alpha, pixelwise=True, differentiable=True),
+    "gated": Combination("gated", gated, pixelwise=True, differentiable=True),
 }
 
 

@@ -89,8 +89,9 @@ def outputs(f: Map, z: Tensor) -> Tensor:
         )
     if not found.isfinite().all():
         raise Refused("The map gives numbers that are not finite; check it at these latents.")
-    scale = float(found.abs().max()) + 1e-30
-    if float((found[:1] - alone).abs().max()) > 1e-3 * scale:
+    rounding = 64 * torch.finfo(z.dtype).eps * float(found.abs().max())
+    spread = float((found - found[:1]).abs().max())  # an offset common to all points hides nothing
+    if float((found[:1] - alone).abs().max()) > 1e-3 * spread + rounding:
         raise Refused(
             "A point's outputs depend on the other points of its batch; put the model in eval()."
         )
@@ -257,6 +258,7 @@ def entries(
     A piece holds (tuples, points, outputs); chains of linear and pointwise layers go through a pass
     of their own. `chunk` is how many directions are taken at once.
     """
+    z = z.contiguous()  # forward mode writes tangents in the layout of the points
     wide = outputs(f, z[:1]).shape[1]
     cut = None if loop else chain(f, z)
     room = 4 * HELD if cut else HELD
@@ -359,6 +361,7 @@ def _along(
     f: Map, z: Tensor, ways: Sequence[Tensor], loop: bool, chunk: int | None
 ) -> Iterator[Tensor]:
     """Differentiate along stacks of directions, some at a time."""
+    z = z.contiguous()
     wide = outputs(f, z[:1]).shape[1]
     some = chunk or max(1, HELD // (wide * len(z)))
     for row in zip(*(w.split(some) for w in ways), strict=True):
