@@ -6,13 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics import r2_score
 from torch import nn
 from torch.func import jacfwd, vmap
 
 from recombine.core.error import Refused
-from recombine.diagnostics.identifiability import slot_identifiability, slot_table
 from recombine.maps.curvature import Smooth, interaction
 from recombine.papers.brady2024.vectors import (
     APART,
@@ -76,68 +73,6 @@ def test_generators_that_cannot_be_are_refused():
     for bad in ({"kind": "cubic"}, {"outputs": 1}, {"blocks": 1}, {"dim": 0}):
         with pytest.raises(Refused):
             generator(**bad)
-
-
-@pytest.fixture
-def truth():
-    return np.random.default_rng(0).uniform(-1, 1, size=(1000, 2, 2))
-
-
-def bent(z):
-    """A function of each block by itself that can be undone."""
-    a, b = z[..., 0], z[..., 1]
-    return np.stack([a + 0.5 * b**3, np.sinh(b)], axis=-1)
-
-
-def test_perfect_slots_score_one_in_any_order(truth):
-    for order in ((0, 1), (1, 0)):
-        score, found = slot_identifiability(slot_table(bent(truth)[:, list(order)], truth))
-        assert score > 0.98
-        assert found == order
-
-
-def test_rotated_slots_score_zero(truth):
-    a, b = truth[:, 0], truth[:, 1]
-    score, _ = slot_identifiability(slot_table(np.stack([a + b, a - b], axis=1), truth))
-    assert abs(score) < 0.05
-
-
-def test_slots_that_hold_one_latent_of_each_block_score_zero(truth):
-    score, _ = slot_identifiability(slot_table(truth.swapaxes(1, 2), truth))
-    assert abs(score) < 0.05
-
-
-def test_unrelated_slots_score_zero(truth):
-    other = np.random.default_rng(1).normal(size=truth.shape)
-    table = slot_table(other, truth)
-    assert table.min() >= 0
-    assert slot_identifiability(table)[0] < 0.05
-
-
-def test_the_table_is_the_kernel_ridge_regression_of_scikit_learn(truth):
-    mixed = truth + 0.3 * truth[:, ::-1]
-    table = slot_table(mixed, truth)
-    code, wanted = ((v - v.mean(axis=0)) / v.std(axis=0) for v in (mixed, truth))
-    for block in range(2):
-        for slot in range(2):
-            ridge = KernelRidge(alpha=1e-2, kernel="rbf", gamma=0.5)
-            told = ridge.fit(code[:500, slot], wanted[:500, block]).predict(code[500:, slot])
-            assert table[block, slot] == pytest.approx(r2_score(wanted[500:, block], told))
-
-
-def test_three_slots_are_matched_one_by_one():
-    table = np.array([[0.9, 0.8, 0.0], [0.95, 0.1, 0.0], [0.3, 0.3, 0.6]])
-    score, order = slot_identifiability(table)
-    assert order == (1, 0, 2)
-    assert score == pytest.approx((0.8 + 0.95 + 0.6) / 3 - (0.9 + 0.1 + 0.3 + 0.3) / 6)
-
-
-def test_tables_that_do_not_fit_are_refused(truth):
-    with pytest.raises(Refused, match="as many"):
-        slot_table(truth[:3], truth[:3])
-    for shape in ((1, 1), (2, 3)):
-        with pytest.raises(Refused, match="as many"):
-            slot_identifiability(np.ones(shape))
 
 
 class Known(Smooth):
