@@ -1,4 +1,4 @@
-"""What a diagnostic looks at: a model's outputs on what was asked, beside the truth."""
+"""A diagnostic: a measurement of a model's outputs on a task, next to the targets."""
 
 from __future__ import annotations
 
@@ -13,55 +13,128 @@ from torch import Tensor, nn
 from recombine.core.error import Refused
 from recombine.core.registry import F, enter, find, first_line, registry
 from recombine.core.score import Score, declared
-from recombine.core.task import Split, Task
+from recombine.core.task import Data, Split, Task
 
 Measured = dict[str, Any]  # name -> float, or array
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A model on a task: its outputs at every asked point, computed once for all diagnostics."""
+    """A model on a task: its outputs at every query point, computed once for all diagnostics."""
 
     task: Task
     split: Split
     outputs: Tensor
-    model: nn.Module
+    model: Any = None
+    """What `predict` accepts; `None` if only outputs are known."""
     known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, look: Callable[[Observed], Found]) -> Found:
-        """Give what a function finds here; it looks once, however many diagnostics ask."""
-        if look not in self.known:
-            self.known[look] = look(self)
-        found: Found = self.known[look]
-        return found
+    @classmethod
+    def from_outputs(cls, task: Task, split: Split, outputs: Any) -> Observed:
+        """Observe predictions whose model is not at hand: one row per query point."""
+        return cls(task, split, _checked(outputs, split.query, strict=False))
+
+    @property
+    def module(self) -> nn.Module | None:
+        """The model if it is a torch module, whose layers can be read."""
+        return self.model if isinstance(self.model, nn.Module) else None
+
+    def outputs_on(self, data: Data) -> Tensor:
+        """Run the model on other data; needs a model."""
+        return _run(self.model, data)
+
+    def once(self, compute: Callable[[Observed], Value]) -> Value:
+        """Return `compute(self)`, cached."""
+        if compute not in self.known:
+            self.known[compute] = compute(self)
+        value: Value = self.known[compute]
+        return value
 
 
-def predict(model: nn.Module, x: Tensor, *, chunk: int = 1024) -> Tensor:
-    """Evaluate a model in chunks, without gradients, on the model's device."""
-    x = x.to(next(model.parameters(), x).device)
-    model.eval()
-    with torch.no_grad():
-        return torch.cat([model(part) for part in x.split(chunk)])
+def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
+    """Evaluate a model without gradients, `chunk` inputs at a time.
 
+    - model: a torch module, which is put into evaluation mode and gets inputs on its device; an
+      object with `predict`, such as a scikit-learn estimator, which gets one flat row per input; or
+      any callable on batches
+    """
+    if isinstance(model, nn.Module):
+        x = x.to(next(model.parameters(), x).device)
+        model.eval()
+        run: Callable[[Tensor], Any] = model
+    elif callable(getattr(model, "predict", None)):
 
-def observe(model: nn.Module, task: Task, split: Split) -> Observed:
-    """Run the model on everything that is asked; its answers must have the targets' shape."""
-    outputs, wanted = predict(model, split.query.x), split.query.y
-    if wanted.is_floating_point() and outputs.shape != wanted.shape:
+        def run(part: Tensor) -> Any:
+            return model.predict(part.flatten(1).cpu().numpy())
+
+    elif callable(model):
+        run = model
+    else:
         raise Refused(
-            f"The model gives outputs of shape {tuple(outputs.shape[1:])}, but the task's targets "
-            f"have shape {tuple(wanted.shape[1:])}; build the model for this task."
+            f"A model of type {type(model).__name__} cannot be evaluated; give a torch module, an "
+            "object with predict(), or a function of a batch of inputs."
         )
-    return Observed(task, split, outputs, model)
+    parts = []
+    with torch.no_grad():
+        for part in x.split(chunk):
+            output = torch.as_tensor(run(part), device=x.device)
+            if output.shape[:1] != part.shape[:1]:
+                raise Refused(
+                    f"The model returned outputs of shape {tuple(output.shape)} for {len(part)} "
+                    "inputs; it must return one row per input."
+                )
+            parts.append(output)
+    return torch.cat(parts)
 
 
-def measure(seen: Observed, names: Iterable[str]) -> tuple[dict[str, float], dict[str, Any]]:
+def observe(model: Any, task: Task, split: Split, *, finite: bool = True) -> Observed:
+    """Run a model on every query point; its outputs must have the shape of the targets.
+
+    - model: what `predict` accepts; outputs of what is not a torch module may be flat
+    - finite: refuse outputs that are not finite numbers
+    """
+    return Observed(task, split, _run(model, split.query, finite=finite), model)
+
+
+def _run(model: Any, data: Data, *, finite: bool = True) -> Tensor:
+    strict = isinstance(model, nn.Module)
+    return _checked(predict(model, data.x), data, strict=strict, finite=finite)
+
+
+def _checked(values: Any, data: Data, *, strict: bool, finite: bool = True) -> Tensor:
+    """Return outputs in the shape of the targets, or refuse them."""
+    targets = data.y
+    outputs: Tensor = torch.as_tensor(values, device=targets.device)
+    if len(outputs) != len(targets):
+        raise Refused(
+            f"There are {len(outputs)} outputs for {len(targets)} query points; give one row per "
+            "query point."
+        )
+    if targets.is_floating_point():
+        outputs = outputs if strict else outputs.to(targets.dtype)
+        if not strict and outputs.numel() == targets.numel():
+            outputs = outputs.reshape(targets.shape)
+        if outputs.shape != targets.shape:
+            raise Refused(
+                f"The model returns outputs of shape {tuple(outputs.shape[1:])}, but the task's "
+                f"targets have shape {tuple(targets.shape[1:])}; build the model for this task."
+            )
+    if finite and outputs.is_floating_point() and not outputs.isfinite().all():
+        bad = int((~outputs.isfinite()).reshape(len(outputs), -1).any(dim=1).sum())
+        raise Refused(
+            f"The model's outputs are not finite at {bad} of {len(outputs)} points, so nothing can "
+            "be measured; check its training (lower lr, or clip the gradient)."
+        )
+    return outputs
+
+
+def measure(observed: Observed, names: Iterable[str]) -> tuple[dict[str, float], dict[str, Any]]:
     """Apply registered diagnostics; numbers become scores, arrays stay arrays."""
     scores: dict[str, float] = {}
     arrays: dict[str, Any] = {}
     for name in names:
-        for key, value in find("diagnostic", name)(seen).items():
+        for key, value in find("diagnostic", name)(observed).items():
             if np.ndim(value):
                 arrays[key] = np.asarray(value)
             else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
+from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.score import Score
 
 COUNT = 8  # points
@@ -14,7 +14,9 @@ COUNT = 8  # points
 )
 def gallery(seen: Observed) -> Measured:
     """Outputs at eight points that every run shares, next to the targets."""
+    if seen.model is None:
+        return {}
     task, device = seen.task, str(seen.split.query.x.device)
     data = task.data(task.space.draw(COUNT, rng=np.random.default_rng(0)), device=device)
-    outputs = predict(seen.model, data.x)
-    return {"scenes_truth": data.y.cpu().numpy(), "scenes_drawn": outputs.cpu().numpy()}
+    drawn = seen.outputs_on(data).cpu().numpy()
+    return {"scenes_truth": data.y.cpu().numpy(), "scenes_drawn": drawn}

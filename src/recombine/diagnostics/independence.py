@@ -65,8 +65,8 @@ def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: An
     """
     parts = _asked(f, z, blocks, n)
     dim = z.shape[1]
-    lower = [tensor(f, z, m, **how) for m in range(1, max(n, 1) + 1)]
-    top = tensor(f, z, n + 1, **how) if n else lower[0]
+    lower = [tensor(f, z, m, **how).cpu() for m in range(1, max(n, 1) + 1)]
+    top = tensor(f, z, n + 1, **how).cpu() if n else lower[0]
     worst: Independence | None = None
     for point in range(len(z)):
         groups = {name: _columns(top[point], block) for name, block in parts.items()}
@@ -151,7 +151,7 @@ def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[s
     n + 1 block-diagonal; a direction without any such derivative counts as a part.
     """
     parts = _asked(f, z, blocks, n)
-    top = tensor(f, z, n + 1, **how).double()
+    top = tensor(f, z, n + 1, **how).double().cpu()
     found: dict[str, Parts] = {}
     for name, block in parts.items():
         for point in range(len(z)):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import vmap
 
-from recombine.core.diagnostic import Measured, Observed, diagnostic
+from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.diagnostics.shares import (
@@ -291,28 +291,25 @@ def interaction(seen: Observed) -> Measured:
     space, z = seen.task.space, seen.split.query.z
     if len(space.factors) < 2 or len(z) < 2 or not seen.outputs.is_floating_point():
         return {}
+    if seen.model is None:
+        return {}
     rows = np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)
-    weight = next(seen.model.parameters(), torch.zeros(()))
-    points = torch.as_tensor(z[rows], dtype=torch.float32, device=weight.device)
+    device = seen.split.query.x.device
+    points = torch.as_tensor(z[rows], dtype=torch.float32, device=device)
     order = 1 if any(f.levels is not None for f in space.factors) else 2
     inputs = vmap(seen.task.inputs)
 
     def made(z: Tensor) -> Tensor:
-        out: Tensor = seen.model(inputs(z))
-        return out
+        return predict(seen.model, inputs(z)).to(points)
 
     def truth(z: Tensor) -> Tensor:
         return vmap(seen.task.targets)(z).to(points)
 
     how: dict[str, Any] = {"method": "differences", "up_to": order, "steps": 4}
-    training = seen.model.training
-    seen.model.eval()
     try:
         model = interaction_order(made, points, space, **how)
     except Refused:  # the outputs hardly change
         return {}
-    finally:
-        seen.model.train(training)
     found: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}
     found |= {f"interaction_{n}": s.value for n, s in enumerate(model.shares)}
     if seen.split.query.y.is_floating_point():

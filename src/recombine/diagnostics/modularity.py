@@ -331,10 +331,10 @@ def modularity(seen: Observed) -> Measured:
     weight between modules.
     """
     k = seen.split.query.y[0].numel()
-    if k < 2:  # one module is no division
+    if k < 2 or seen.module is None:  # one module is no division
         return {}
     try:
-        reading, read = (look(seen.model, k, outgoing=o) for o in (False, True))
+        reading, read = (look(seen.module, k, outgoing=o) for o in (False, True))
     except Refused:  # no chain of linear layers, or too few units
         return {}
     gaps, outward = [m.gap for m in reading], [m.gap for m in read]

@@ -209,11 +209,11 @@ def grams(seen: Observed) -> list[Layer]:
     Rank and kernels follow from them, so that `seen.once(grams)` serves all diagnostics
     with one pass over the inputs. Stages that are not finite are left out.
     """
-    x = seen.split.query.x
-    names = stages(seen.model, x)
+    x, module = seen.split.query.x, seen.module
+    names = stages(module, x) if module is not None else [INPUT]
     ends = [_numpy(x.flatten(1)), _numpy(seen.outputs.flatten(1))]
     found = [Layer(INPUT, centered_gram(ends[:1]))]
-    pieces = all_features(seen.model, x, names[1:])
+    pieces = all_features(module, x, names[1:]) if module is not None else []
     for name, group in groupby(pieces, key=lambda piece: piece[0]):
         found.append(Layer(name, centered_gram(_numpy(rows) for _, rows in group)))
     found.append(Layer(OUTPUT, centered_gram(ends[1:])))
@@ -283,21 +283,22 @@ def transport(seen: Observed) -> Measured:
         return {}
     shape, order = grid
     inside = seen.split.inside[order].reshape(shape)
-    x = seen.split.query.x
-    names = stages(seen.model, x)
+    x, module = seen.split.query.x, seen.module
+    names = stages(module, x) if module is not None else [INPUT]
     asked = x[torch.from_numpy(order).to(x.device)]
     ends = [
         metric(v.detach().cpu()[torch.from_numpy(order)].reshape(*shape, -1))
         for v in (x, seen.outputs)
     ]
-    found = [ends[0], *metrics(seen.model, asked, names[1:], shape), ends[1]]
+    hidden = metrics(module, asked, names[1:], shape) if module is not None else []
+    found = [ends[0], *hidden, ends[1]]
     factorization = np.array([m.factorization for m in found])
     ratio = np.array([m.volume_ratio(inside) for m in found])
     kept = np.isfinite(ratio)
     if not kept.any():
         return {}
     maps = np.stack([np.log10(m.volume + 1e-12) for m, k in zip(found, kept, strict=True) if k])
-    last = names.index(last_hidden(seen.model, names))
+    last = names.index(last_hidden(module, names)) if module is not None else None
     return _finite(
         {
             "transport_layers": np.array([*names, OUTPUT])[kept],
@@ -305,11 +306,11 @@ def transport(seen: Observed) -> Measured:
             "transport_volume": ratio[kept],
             "transport_maps": maps.astype(np.float32),
             "factorization_input": factorization[0],
-            "factorization_last": factorization[last],
+            "factorization_last": np.nan if last is None else factorization[last],
             "factorization_output": factorization[-1],
             "factorization_least": factorization[kept].min(),
             "volume_ratio_input": ratio[0],
-            "volume_ratio_last": ratio[last],
+            "volume_ratio_last": np.nan if last is None else ratio[last],
             "volume_ratio_output": ratio[-1],
         }
     )

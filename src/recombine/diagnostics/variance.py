@@ -7,7 +7,7 @@ from jaxtyping import Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
+from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.score import Score
 from recombine.core.space import Points, Space
 from recombine.core.task import Data
@@ -52,14 +52,13 @@ def _shown(seen: Observed) -> Observed:
     A plane or a narrow band holds next to none of the points that are drawn from the whole space.
     """
     split = seen.split
-    if split.inside.sum() >= ENOUGH or seen.task.space.listable:
+    if split.inside.sum() >= ENOUGH or seen.task.space.listable or seen.model is None:
         rows = np.flatnonzero(split.inside)
         inside = replace(split, query=split.query.take(split.inside), inside=split.inside[rows])
         return replace(seen, split=inside, outputs=seen.outputs[rows], known={})
     data = _fresh(seen, max(ENOUGH, len(split.query)))
     inside = replace(split, query=data, inside=np.ones(len(data), dtype=bool))
-    outputs = predict(seen.model, data.x)
-    return replace(seen, split=inside, outputs=outputs, known={})
+    return replace(seen, split=inside, outputs=seen.outputs_on(data), known={})
 
 
 @diagnostic(

@@ -60,7 +60,8 @@ class Trained:
     @property
     def model(self) -> nn.Module:
         """The model, in evaluation mode."""
-        return self.observed.model
+        model: nn.Module = self.observed.model
+        return model
 
     @property
     def split(self) -> Split:
@@ -142,7 +143,7 @@ def trial(
 
     def scores(model: nn.Module) -> Mapping[str, float]:
         i = position[id(model)]
-        return follow(observe(model, tasks[i], splits[i])) if follow else {}
+        return follow(observe(model, tasks[i], splits[i], finite=False)) if follow else {}
 
     histories = train(
         cfg,
