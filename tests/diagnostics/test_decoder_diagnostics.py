@@ -292,13 +292,15 @@ def test_a_layer_along_a_line_has_no_volume():
     assert composed["transport_layers"].tolist() == ["input", "output"]
 
 
-def test_a_model_that_diverged_leaves_finite_numbers():
+def test_a_model_that_diverged_is_refused_or_leaves_finite_numbers_of_its_layers():
     task = bumps(8)
     split = task.split(~hole("center", 8))
     model = mlp(split.train, width=16, depth=2)
     with torch.no_grad():
         model[3].weight.fill_(float("nan"))
-    found, arrays = measure(observe(model, task, split), NAMES)
+    with pytest.raises(Refused, match="not finite at 64 of 64 points"):
+        observe(model, task, split)
+    found, arrays = measure(observe(model, task, split, finite=False), NAMES)
     assert arrays["kernel_layers"].tolist() == ["input", "1", "2"]
     values = [*found.values(), *arrays.values()]
     assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in values)
