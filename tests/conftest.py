@@ -1,5 +1,6 @@
 """Shared by all tests: shapes checked at run time, one thread, and an experiment that obeys."""
 
+import importlib.util
 import os
 import signal
 import sys
@@ -29,6 +30,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from torch.utils import backend_registration
 
 from recombine.core import registry
 from recombine.core.experiment import Experiment, Result
@@ -88,6 +90,23 @@ if __name__ in sys.modules:
 def toy() -> Experiment:
     """An experiment of one config, `Orders`, that does as it is told."""
     return TOY
+
+
+@pytest.fixture
+def shadow(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A device beside the CPU that keeps its tensors apart: see `shadow.py`."""
+    if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
+        pytest.skip("this torch cannot define a device in Python")
+    if "shadow" not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            "shadow", Path(__file__).with_name("shadow.py")
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["shadow"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["shadow"])
+    monkeypatch.setattr(torch, "Generator", sys.modules["shadow"].Generator)
+    return "shadow"
 
 
 @pytest.fixture

@@ -89,5 +89,5 @@ def block_autoencoder(
         encoder = _dense(outputs, *hidden, slots * dim)
         encoder[-1].register_parameter("bias", None)  # standardizing would undo it
         built = BlockAutoencoder(encoder, _dense(slots * dim, *hidden, outputs), slots)
-    built.settle(data.x)
+    built.settle(data.x.cpu())
     return built

@@ -243,7 +243,7 @@ def compositional(
         )
     built = Compositional(networks, each, join, components if shared else 0)
     with torch.no_grad():
-        found = tuple(built(data.x[:1].float()).shape[1:])
+        found = tuple(built(data.x[:1].float().cpu()).shape[1:])
     if found != shape:
         raise Refused(
             f"Components of {drawn} channels are combined to outputs of shape {found}, but the "

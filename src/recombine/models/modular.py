@@ -168,7 +168,7 @@ class Separate(nn.Module):
                 layers.append(layer)
                 continue
             blocks = torch.block_diag(*layer.weight.detach()).T.contiguous()
-            linear = nn.Linear(blocks.shape[1], blocks.shape[0])
+            linear = nn.Linear(blocks.shape[1], blocks.shape[0], device=blocks.device)
             with torch.no_grad():
                 linear.weight.copy_(blocks)
                 linear.bias.copy_(layer.bias.flatten())

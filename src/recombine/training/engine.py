@@ -99,8 +99,8 @@ def exact(
     except Exception:  # training alone will say what is wrong
         return False
     for dtype, tolerance in TOLERANCES.items():
-        inputs, targets = cast(x, dtype), cast(y, dtype)
         try:
+            inputs, targets = cast(x, dtype), cast(y, dtype)
             alone = [
                 _alone(o, a, b, dtype, seed)
                 for seed, (o, a, b) in enumerate(zip(objectives, inputs, targets, strict=True))

@@ -28,7 +28,7 @@ from recombine.training.penalty import Penalty
 from recombine.training.watch import Moment, Watch, progress_bar
 
 Schedule = Callable[[float], float]  # share of training done -> factor
-Scorer = Callable[[nn.Module], Mapping[str, float]]
+Scorer = Callable[[nn.Module], Mapping[str, float | Tensor]]
 
 # Receives (steps done, steps in all) at every look; `execute` sets it for the terminal.
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
@@ -178,7 +178,8 @@ def fit(
                     with seeded(_seed(seeds[rows[i]], step + 1)):
                         values = scores(model.eval())
                     for name, value in values.items():
-                        log[i].scores.setdefault(name, []).append(float(value))
+                        number = value.item() if isinstance(value, Tensor) else value
+                        log[i].scores.setdefault(name, []).append(float(number))
                     model.train()
             live = [i for i in live if i not in ended]
             if report:
@@ -260,7 +261,7 @@ def _check(
     if not all(any(p.requires_grad for p in m.parameters()) for m in models):
         raise Refused("fit() got a model without a parameter to train; unfreeze one.")
     places = {str(p.device) for m in models for p in m.parameters()}
-    places |= {str(d.x.device) for d in datas}
+    places |= {str(t.device) for d in datas for t in (d.x, d.y)}
     if len(places) > 1:
         raise Refused(
             f"Models and data lie on {' and '.join(sorted(places))}; move them to one device with "

@@ -242,7 +242,7 @@ def mixed(*parts: Chained) -> Chained:
 
 def weigh(model: nn.Module, coefficients: Sequence[float]) -> nn.Module:
     """Give a model the coefficients that `mixed` reads; they are not part of its saved state."""
-    model.register_buffer(
-        "coefficients", torch.tensor([*map(float, coefficients)]), persistent=False
-    )
+    device = next((p.device for p in model.parameters()), None)
+    values = torch.tensor([*map(float, coefficients)], device=device)
+    model.register_buffer("coefficients", values, persistent=False)
     return model

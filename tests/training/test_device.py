@@ -1,0 +1,223 @@
+"""Everything that trains or differentiates works on a device other than the CPU."""
+
+from functools import cache, partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from recombine.core.error import Refused
+from recombine.core.registry import MODELS
+from recombine.core.seed import seeded
+from recombine.core.task import TASKS, Data
+from recombine.diagnostics.jacobians import jacobian_scores, slot_maps
+from recombine.maps.curvature import energy, interaction
+from recombine.maps.derivatives import (
+    difference,
+    energies,
+    probe_cross,
+    probe_norms,
+    probe_pairs,
+    tensor,
+)
+from recombine.maps.slots import (
+    attention_interaction,
+    compositional_consistency,
+    compositional_contrast,
+    latent_capacity,
+)
+from recombine.models.blocks import block_autoencoder
+from recombine.models.modular import fully_connected, separate
+from recombine.models.rendering import low_rank
+from recombine.models.slots import slot_autoencoder
+from recombine.models.transformer import transformer_autoencoder
+from recombine.training.fit import fit
+from recombine.training.noise import Noise
+from recombine.training.penalty import (
+    activity,
+    chain_norm,
+    mixed,
+    rank_entropy,
+    stripe_variance,
+    weigh,
+    weight_activity,
+)
+
+SMALL = {"pixel_transformer": {"depth": 1, "hidden": 16, "width": 8}}
+
+
+@cache
+def served(name):
+    """Find data that a model builder accepts: a task's, or what it draws, read backwards."""
+    rng = np.random.default_rng(0)
+    for build in TASKS.values():
+        task = build()
+        data = task.data(task.space.draw(8, rng=rng))
+        for pair in (data, Data(data.z, data.y, data.x)):
+            try:
+                MODELS[name](pair, seed=0)
+            except Refused:
+                continue
+            return pair
+    raise AssertionError(f"{name} serves no registered task")
+
+
+def vectors(n=16, outputs=4):
+    x = torch.randn(n, 4, generator=torch.Generator().manual_seed(0))
+    return Data(np.zeros((n, 1)), x, x[:, :outputs].sin())
+
+
+def images(n=4, side=16):
+    x = torch.rand(n, 3, side, side, generator=torch.Generator().manual_seed(0))
+    return Data(np.zeros((n, 1)), x, x)
+
+
+def test_the_shadow_keeps_its_tensors_apart(shadow):
+    there = torch.ones(2, device=shadow)
+    assert (there + there).tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="same device"):
+        there + torch.ones(2)
+    with pytest.raises(TypeError, match="numpy"):
+        there.numpy()
+    with pytest.raises(TypeError, match="numpy"):
+        np.asarray(there)
+    with pytest.raises(RuntimeError, match="another device"):
+        there.normal_(generator=torch.Generator())
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_model_trains_there_as_it_does_here(name, shadow):
+    data = served(name)
+    build = partial(MODELS[name], **SMALL.get(name, {}))
+    here, there = build(data), build(data.to(shadow)).to(shadow)
+    steps = {"steps": 2, "batch": 4, "every": 1}
+    [expected], [history] = fit(here, data, **steps), fit(there, data.to(shadow), **steps)
+    assert history.engine == expected.engine
+    np.testing.assert_allclose(history.loss, expected.loss, rtol=1e-3)
+    with seeded(0):
+        expected_outputs = here(data.x)
+    with seeded(0):
+        outputs = there(data.x.to(shadow))
+    assert outputs.device.type == shadow
+    torch.testing.assert_close(outputs.cpu(), expected_outputs, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["stack", "map", "turn"])
+def test_engines_watchers_and_scores(engine, shadow):
+    data = vectors()
+
+    def run(device):
+        models = [fully_connected(data, widths=(8,), seed=s).to(device) for s in range(2)]
+        losses = []
+        histories = fit(
+            models,
+            data.to(device),
+            steps=4,
+            batch=8,
+            clip=0.5,
+            engine=engine,
+            scores=lambda m: {"size": m[0].weight.norm()},
+            watch=lambda moment: losses.append(moment.losses),
+        )
+        return [h.loss for h in histories], histories[0].scores["size"], losses
+
+    for a, b in zip(run("cpu"), run(shadow), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
+def test_noisy_stacks_draw_on_their_device(shadow):
+    data = vectors().to(shadow)
+    models = [
+        fully_connected(data, widths=(8,), noise=Noise(0.5), seed=s).to(shadow) for s in range(2)
+    ]
+    alone = fully_connected(data, widths=(8,), noise=Noise(0.5), seed=1).to(shadow)
+    together = fit(models, data, steps=5, batch=8, engine="stack")
+    [history] = fit(alone, data, steps=5, batch=8, engine="turn", seed=1)
+    np.testing.assert_allclose(together[1].loss, history.loss, rtol=1e-5)
+
+
+PENALIZED = {
+    "chain": (
+        lambda: weigh(fully_connected(vectors(), widths=(8, 8)), [1.0, 0.5, 0.1]),
+        vectors,
+        [mixed(weight_activity(), activity(), chain_norm(1e-3))],
+    ),
+    "low rank": (
+        lambda: low_rank(served("low_rank")),
+        lambda: served("low_rank"),
+        [rank_entropy(), stripe_variance()],
+    ),
+    "slots": (
+        lambda: slot_autoencoder(images(), channels=4, dim=2, slots=3),
+        images,
+        [compositional_consistency(), compositional_contrast()],
+    ),
+    "attention": (
+        lambda: transformer_autoencoder(images()),
+        images,
+        [latent_capacity(), attention_interaction()],
+    ),
+    "curvature": (
+        lambda: block_autoencoder(vectors(), width=8),
+        vectors,
+        [interaction(0), interaction(1), interaction(2, recombined=True)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "data", "penalties"), PENALIZED.values(), ids=PENALIZED)
+def test_penalties(build, data, penalties, shadow):
+    data = data()
+    steps = {"steps": 2, "batch": 4, "every": 1, "penalties": penalties}
+    [expected] = fit(build(), data, **steps)
+    [history] = fit(build().to(shadow), data.to(shadow), **steps)
+    np.testing.assert_allclose(history.loss, expected.loss, rtol=1e-3)
+
+
+def test_coefficients_follow_the_model(shadow):
+    model = weigh(fully_connected(vectors(), widths=(8,)).to(shadow), [1.0])
+    assert model.coefficients.device.type == shadow
+
+
+def test_derivatives(shadow):
+    with seeded(0):
+        f = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).requires_grad_(False)
+    z, blocks = vectors().x, [[0, 1], [2, 3]]
+    measures = (
+        *(lambda f, z, k=k: tensor(f, z, k) for k in (1, 2, 3)),
+        *(lambda f, z, k=k: tensor(lambda at: f(at), z, k) for k in (1, 2)),
+        lambda f, z: energies(f, z, 2),
+        lambda f, z: probe_norms(f, z, blocks),
+        lambda f, z: probe_pairs(f, z, blocks),
+        lambda f, z: torch.stack(probe_cross(f, z, blocks, 2, shuffled=True)),
+        lambda f, z: difference(f, z, 0.1 * z, 0.2 * z),
+        lambda f, z: torch.stack(energy(f, z.view(-1, 2, 2), 2)),
+    )
+    expected = [measure(f, z) for measure in measures]
+    f, z = f.to(shadow), z.to(shadow)
+    for measure, value in zip(measures, expected, strict=True):
+        found = measure(f, z)
+        assert found.device.type == shadow
+        torch.testing.assert_close(found.cpu(), value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("probes", [0, 2])
+def test_slot_maps(probes, shadow):
+    data = images()
+    model = slot_autoencoder(data, channels=4, dim=2, slots=3).eval()
+    labels = (torch.arange(16 * 16).view(16, 16) % 4).expand(4, -1, -1)
+    z = model.encode(data.x).detach()
+    expected = slot_maps(model.decode, z, probes=probes)
+    scores = jacobian_scores(model, data.x, labels, probes=probes)
+    model = model.to(shadow)
+    found = slot_maps(model.decode, z.to(shadow), probes=probes)
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
+    there = jacobian_scores(model, data.x.to(shadow), labels.to(shadow), probes=probes)
+    assert there == pytest.approx(scores, rel=1e-3)
+
+
+def test_separate_networks_as_one_chain(shadow):
+    data = vectors()
+    model = separate(data, widths=(4,)).to(shadow)
+    torch.testing.assert_close(model.whole()(data.x.to(shadow)), model(data.x.to(shadow)))
