@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.linear_model import LinearRegression
 
-from recombine.core.claim import FAILS, HOLDS
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, Evidence
 from recombine.models.modular import module_then_bulk
 from recombine.papers.qian2025 import depth as deep
 from recombine.papers.qian2025 import extrapolation as far
@@ -58,21 +58,30 @@ def test_what_is_shown_is_never_hidden():
         assert len(split.held_out) > 50
 
 
-def test_ratios_are_of_other_over_modular_and_of_hidden_over_shown():
-    def records(**ood):
-        return [
-            Record(f"{n}{s}", "", "quick", {"network": n}, s, scores={"mse_ood": v, "mse_id": 1e-6})
-            for n, v in ood.items()
-            for s in range(5)
-        ]
+def evidence(**runs):
+    """Build records with the same scores for five seeds of each run."""
+    return Evidence(
+        {
+            name: [Record(f"{name}{s}", "", "quick", {}, s, scores=row) for s in range(5)]
+            for name, row in runs.items()
+        }
+    )
 
-    found = records(modular=2e-6, full=2e-4, bottleneck=4e-6)
-    assert far.modular_beats_full_on_a_hill(found).value == pytest.approx(2)
-    assert far.modular_beats_full_on_a_hill(found).outcome == HOLDS
-    assert far.modular_beats_bottleneck_on_a_hill(found).outcome == FAILS
-    assert far.modular_networks_extend_a_hill(found).value == pytest.approx(np.log10(2))
-    assert far.full_networks_do_not_extend_a_hill(found).outcome == HOLDS
-    assert far.bottlenecks_do_not_extend_a_hill(found).outcome == FAILS
+
+def test_ratios_are_of_other_over_modular_and_of_held_out_over_training():
+    errors = {"modular": 2e-6, "full": 2e-4, "bottleneck": 4e-6}
+    runs = {name: {"mse_ood": error, "mse_id": 1e-6} for name, error in errors.items()}
+
+    def verdict(claim, *names):
+        return CLAIMS[f"qian2025.{claim}"].check(evidence(**{n: runs[n] for n in names}))
+
+    full = verdict("modular_beats_full_on_a_hill", "modular", "full")
+    assert (full.outcome, full.value) == (HOLDS, pytest.approx(2))
+    assert verdict("modular_beats_bottleneck_on_a_hill", "modular", "bottleneck").outcome == FAILS
+    own = verdict("modular_networks_extend_a_hill", "modular")
+    assert own.value == pytest.approx(np.log10(2))
+    assert verdict("full_networks_do_not_extend_a_hill", "full").outcome == HOLDS
+    assert verdict("bottlenecks_do_not_extend_a_hill", "bottleneck").outcome == FAILS
 
 
 def test_what_an_affine_map_leaves_is_what_regression_says(rng):
@@ -105,11 +114,8 @@ def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_t
 
 
 def test_depth_compares_the_mean_of_three_to_five_layers_with_one():
-    records = [
-        Record(f"{m}{s}", "", "quick", {"depth": m}, s, scores={"rmse": v, "mse_id": 1 - v})
-        for m, v in ((1, 0.5), (3, 0.1), (4, 0.2), (5, 0.3))
-        for s in range(5)
-    ]
+    rows = {1: 0.5, 3: 0.1, 4: 0.2, 5: 0.3}
+    records = evidence(**{f"{m} layers": {"rmse": v, "mse_id": 1 - v} for m, v in rows.items()})
     assert deep.deeper_modules_take_over(records).value == pytest.approx(0.4)
     assert deep.deeper_modules_take_over(records).outcome == HOLDS
     assert deep.deeper_modules_err_less(records).outcome == FAILS

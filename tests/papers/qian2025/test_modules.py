@@ -7,24 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from recombine.core.claim import FAILS, HOLDS, MISSING
-from recombine.core.diagnostic import observe
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Evidence
 from recombine.core.support import everything
 from recombine.diagnostics.modularity import look
 from recombine.models.modular import fully_connected
 from recombine.papers.qian2025.figures.modules import label
-from recombine.papers.qian2025.modules import (
-    Parts,
-    apart,
-    disturbed,
-    graphs,
-    joined,
-    modules,
-    modules_shield_the_other_outputs,
-    penalties,
-    penalty_costs_less_than_noise,
-    world,
-)
+from recombine.papers.qian2025.modules import Parts, disturbed, graphs, modules, penalties, world
 from recombine.runs.record import Record
 from recombine.training.penalty import Batch
 
@@ -81,32 +69,32 @@ def test_penalties_are_the_sums_that_the_paper_writes(condition):
 
 
 def test_separate_paths_are_modules_and_shield_each_other():
-    task, split, model = blocks()
-    numbers, arrays = graphs(model, 4)
-    assert numbers["eigengap_out_max"] == pytest.approx(1, abs=1e-4)
-    assert numbers["cross_out"] == pytest.approx(0, abs=1e-6)
-    np.testing.assert_array_equal(arrays["sorted_out_0"] > 0.1, np.kron(np.eye(4), np.ones((2, 2))))
-    found, curves = disturbed(observe(model, task, split))
-    assert found["moved_others"] == pytest.approx(0, abs=1e-5)
-    assert found["worse_others"] == pytest.approx(1, abs=1e-4)
-    x, own = split.query.x[:, 0].double().numpy(), curves["shift_errors"][:, 0]
-    for offset, error in zip([0, *curves["offsets"]], own, strict=True):
+    _, split, model = blocks()
+    result = graphs(model, 4)
+    assert result["eigengap_out_max"] == pytest.approx(1, abs=1e-4)
+    assert result["cross_out"] == pytest.approx(0, abs=1e-6)
+    np.testing.assert_array_equal(result["sorted_out_0"] > 0.1, np.kron(np.eye(4), np.ones((2, 2))))
+    result = disturbed(model, split.query)
+    assert result["moved_others"] == pytest.approx(0, abs=1e-5)
+    assert result["worse_others"] == pytest.approx(1, abs=1e-4)
+    x, first = split.query.x[:, 0].double().numpy(), result["shift_errors"][:, 0]
+    for offset, error in zip([0, *result["offsets"]], first, strict=True):
         assert error == pytest.approx(((x - offset) ** 2).mean() / 4, rel=1e-4)
 
 
 def test_a_leak_between_paths_moves_the_other_outputs_by_as_much():
-    task, split, model = blocks()
+    _, split, model = blocks()
     with torch.no_grad():
         model[-1].weight[2, 0] += 0.25  # of the first path, whose units repeat the first input
-    found, _ = disturbed(observe(model, task, split))
-    assert found["moved_others"] == pytest.approx(10 * 0.25 / 3, rel=1e-4)  # one of three outputs
+    result = disturbed(model, split.query)
+    assert result["moved_others"] == pytest.approx(10 * 0.25 / 3, rel=1e-4)  # one of three outputs
 
 
 def test_rows_of_the_sorted_picture_are_the_units_that_are_read():
     _, split = split_of(Parts())
     model = fully_connected(split.train, widths=(9, 7, 8))
-    _, arrays = graphs(model, 4)
-    assert arrays["sorted_out_0"].shape == (7, 9)  # what reads × what is read
+    arrays = graphs(model, 4)
+    assert arrays["sorted_out_0"].shape == (7, 9)  # reading × read units
     read = look(model, 4, outgoing=True)[0]
     np.testing.assert_allclose(
         np.sort(np.abs(read.matrix).ravel()), np.sort(arrays["sorted_out_0"].ravel()), rtol=1e-6
@@ -129,39 +117,45 @@ def test_noise_stays_on_in_the_noisy_error_only():
     assert quiet.scores["mse_noisy"] == quiet.scores["mse_id"]
 
 
-def record(seed, condition="weight_activity", **scores):
-    return Record(
-        f"{condition}{seed}",
-        "qian2025.modules",
-        "quick",
-        {"condition": condition},
-        seed,
-        scores=scores,
+def evidence(**runs):
+    """Build records from the scores of each run: one dictionary per seed."""
+    return Evidence(
+        {
+            name: [
+                Record(f"{name}{s}", "", "quick", {}, s, scores=row) for s, row in enumerate(rows)
+            ]
+            for name, rows in runs.items()
+        }
     )
 
 
 @pytest.mark.parametrize(
-    ("gap", "modular", "whole"), [(0.6, HOLDS, FAILS), (0.4, FAILS, FAILS), (0.2, FAILS, HOLDS)]
+    ("gap", "modular", "mixed"), [(0.6, HOLDS, FAILS), (0.4, FAILS, FAILS), (0.2, FAILS, HOLDS)]
 )
-def test_between_the_bounds_there_are_neither_modules_nor_none(gap, modular, whole):
-    records = [record(s, eigengap_out_min=gap, eigengap_out_max=gap) for s in range(5)]
-    assert apart(records).outcome == modular
-    assert joined(records).outcome == whole
-    assert apart(records[:4]).outcome == MISSING
+def test_between_the_bounds_there_are_neither_modules_nor_none(gap, modular, mixed):
+    rows = [{"eigengap_out_min": gap, "eigengap_out_max": gap}] * 5
+    made, none = (
+        CLAIMS[f"qian2025.{name}"].check
+        for name in ("penalty_makes_modules", "l2_makes_no_modules")
+    )
+    assert made(evidence(penalty=rows)).outcome == modular
+    assert none(evidence(l2=rows)).outcome == mixed
+    assert made(evidence(penalty=rows[:4])).outcome == MISSING
 
 
 @pytest.mark.parametrize(
-    ("check", "name", "other", "bound"),
+    ("claim", "score", "other", "bound"),
     [
-        (penalty_costs_less_than_noise, "mse_noisy", "noise", 0.2),
-        (modules_shield_the_other_outputs, "moved_others", "l2", 0.5),
+        ("penalty_costs_less_than_noise", "mse_noisy", "multiplicative", 0.2),
+        ("modules_shield_the_other_outputs", "moved_others", "l2", 0.5),
     ],
 )
-def test_ratios_are_of_the_penalty_over_the_other(check, name, other, bound):
+def test_ratios_are_of_the_penalty_over_the_other(claim, score, other, bound):
     for factor, outcome in ((0.9, HOLDS), (1.1, FAILS)):
-        records = [record(s, **{name: factor * bound * (s + 1)}) for s in range(5)]
-        records += [record(s, other, **{name: float(s + 1)}) for s in range(5)]
-        assert check(records).outcome == outcome
+        penalty = [{score: factor * bound * (s + 1)} for s in range(5)]
+        rest = [{score: float(s + 1)} for s in range(5)]
+        records = evidence(**{"penalty": penalty, other: rest})
+        assert CLAIMS[f"qian2025.{claim}"].check(records).outcome == outcome
 
 
 def test_conditions_have_names_of_their_own():

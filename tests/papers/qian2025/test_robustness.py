@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from recombine.core.claim import FAILS, HOLDS
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, Evidence
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
 from recombine.core.support import everything
@@ -54,16 +54,16 @@ def test_separate_networks_pay_the_same_l2_as_their_chain():
 def test_a_shift_or_a_lesson_of_one_input_leaves_separate_networks_alone():
     data = examples()
     model = separate(data)
-    found, arrays = robust.shift(model.whole(), data)
-    assert found["moved_others"] == 0
+    arrays = robust.shift(model.whole(), data)
+    assert arrays["moved_others"] == 0
     np.testing.assert_allclose(arrays["shifted"][:, 1:], arrays["shifted"][:1, 1:].repeat(51, 0))
-    taught, _ = robust.relearn(SMALL, model, data, 0)
+    taught = robust.relearn(SMALL, model, data, 0)
     assert taught["forgot_others"] == 0
     assert taught["learned_again"] < 1
     joined = fully_connected(data, widths=(8, 8, 8))
     known = Data(data.z, data.x, predict(joined, data.x))  # what it knows, it can only lose
-    assert robust.relearn(SMALL, joined, known, 0)[0]["forgot_others"] > 0
-    assert robust.shift(joined, data)[0]["moved_others"] > 0
+    assert robust.relearn(SMALL, joined, known, 0)["forgot_others"] > 0
+    assert robust.shift(joined, data)["moved_others"] > 0
 
 
 def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
@@ -73,11 +73,11 @@ def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
         for layer, weight in ((model[0], 1.0), (model[2], 3.0)):
             layer.weight.fill_(weight)
             layer.bias.zero_()
-    found, arrays = robust.noise(model, data, 0)
+    found = robust.noise(model, data, 0)
     x = data.x.double().numpy()
     assert found["added_1"] == pytest.approx(9 * 0.01 * np.abs(x).mean(), rel=0.1)
     assert found["added_2"] == pytest.approx(9 * 0.01 * (x**2).mean(), rel=0.1)
-    assert arrays["noisy_1"][0] == pytest.approx(errors(model, data).mean())
+    assert found["noisy_1"][0] == pytest.approx(errors(model, data).mean())
 
 
 def test_seeds_train_together_as_alone():
@@ -91,20 +91,26 @@ def test_seeds_train_together_as_alone():
 
 
 def test_ratios_are_of_the_network_over_l2():
-    def records(**added):
-        return [
-            Record(f"{n}{s}", "", "quick", {"network": n}, s, scores={"added_1": v, "added_2": v})
-            for n, v in added.items()
-            for s in range(5)
-        ]
+    def verdict(claim, **added):
+        runs = {
+            name: [
+                Record(f"{name}{s}", "", "quick", {}, s, scores={"added_1": v, "added_2": v})
+                for s in range(5)
+            ]
+            for name, v in added.items()
+        }
+        return CLAIMS[f"qian2025.{claim}"].check(Evidence(runs))
 
-    found = records(l2=0.4, weight_activity=0.1, separate=0.3)
-    assert robust.the_penalty_resists_poisson_noise(found).value == pytest.approx(0.25)
-    assert robust.the_penalty_resists_multiplicative_noise(found).outcome == HOLDS
-    assert robust.separate_networks_resist_noise(found).outcome == HOLDS
-    worse = records(l2=0.4, weight_activity=0.3, separate=0.5)
-    assert robust.the_penalty_resists_poisson_noise(worse).outcome == FAILS
-    assert robust.separate_networks_resist_noise(worse).outcome == FAILS
+    poisson, multiplicative, design = (
+        "the_penalty_resists_poisson_noise",
+        "the_penalty_resists_multiplicative_noise",
+        "separate_networks_resist_noise",
+    )
+    assert verdict(poisson, weight_activity=0.1, l2=0.4).value == pytest.approx(0.25)
+    assert verdict(multiplicative, weight_activity=0.1, l2=0.4).outcome == HOLDS
+    assert verdict(design, separate=0.3, l2=0.4).outcome == HOLDS
+    assert verdict(poisson, weight_activity=0.3, l2=0.4).outcome == FAILS
+    assert verdict(design, separate=0.5, l2=0.4).outcome == FAILS
 
 
 def test_sprite_pairs_to_choose_by_are_like_those_shown():

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import linregress
 from torch import nn
 
-from recombine.core.claim import FAILS, HOLDS, OPEN
+from recombine.core.claim import FAILS, HOLDS, OPEN, Evidence
 from recombine.core.error import Refused
 from recombine.papers.qian2025 import elsewhere, samples
 from recombine.runs.record import Record
@@ -59,20 +59,24 @@ def test_the_gap_of_a_network_is_that_of_its_worst_layer():
 
 
 def needed(table, reached=None):
-    """Make records of a table of needs, a row a seed."""
+    """Build records from a table of needs with one row per seed."""
     got = np.ones_like(table) if reached is None else reached
-    return [
-        Record(
-            id=f"{k}-{seed}",
-            experiment="qian2025.samples",
-            size="quick",
-            config={"count": k},
-            seed=seed,
-            scores={"least": float(table[seed, i]), "reached": float(got[seed, i])},
-        )
-        for i, k in enumerate(samples.COUNTS)
-        for seed in range(len(table))
-    ]
+    return Evidence(
+        {
+            name: [
+                Record(
+                    id=f"{name}-{seed}",
+                    experiment="qian2025.samples",
+                    size="quick",
+                    config={},
+                    seed=seed,
+                    scores={"least": float(table[seed, i]), "reached": float(got[seed, i])},
+                )
+                for seed in range(len(table))
+            ]
+            for i, name in enumerate(samples.RUNS)
+        }
+    )
 
 
 def test_an_exponential_need_is_told_from_a_power(rng):
@@ -114,7 +118,7 @@ def test_cells_to_choose_by_are_neither_shown_nor_in_the_square():
     assert len(left) == round(0.25 * len(whole.train))
     assert cells[0] | cells[1] == {tuple(z) for z in whole.train.z}
     assert not any(a & b for a, b in zip(cells, (*cells[1:], cells[0]), strict=True))
-    with pytest.raises(Refused, match="between 0 and 1"):
+    with pytest.raises(Refused, match="0 < left < 1"):
         elsewhere.halves(elsewhere.Penalized(left=1.0), whole, 3)
 
 
@@ -131,19 +135,22 @@ def test_penalties_are_the_sums_that_they_are_said_to_be():
 
 
 def test_the_strength_is_chosen_by_cells_left_out_alone():
-    kinds = [0.0, *elsewhere.STRENGTHS["weight_activity"]]
-    left = [[0.1, 0.3, 0.2, 0.4, 0.5], [0.1, 0.5, 0.4, 0.2, 0.3]]  # a row a seed
+    left = [[0.1, 0.3, 0.2, 0.4, 0.5], [0.1, 0.5, 0.4, 0.2, 0.3]]  # one row per seed
     square = [[0.9, 0.1, 0.7, 0.2, 0.3], [0.8, 0.1, 0.1, 0.9, 0.1]]
-    records = [
-        Record(
-            id=f"{i}-{seed}",
-            experiment="qian2025.elsewhere",
-            size="quick",
-            config={"penalty": "weight_activity", "strength": s},
-            seed=seed,
-            scores={"risk_left": left[seed][i], "risk_ood": square[seed][i]},
-        )
-        for i, s in enumerate(kinds)
-        for seed in range(2)
-    ]
-    np.testing.assert_allclose(elsewhere.gained(records, "weight_activity"), [0.2, -0.1])
+    records = Evidence(
+        {
+            name: [
+                Record(
+                    id=f"{i}-{seed}",
+                    experiment="qian2025.elsewhere",
+                    size="quick",
+                    config={},
+                    seed=seed,
+                    scores={"risk_left": left[seed][i], "risk_ood": square[seed][i]},
+                )
+                for seed in range(2)
+            ]
+            for i, name in enumerate(elsewhere.runs("weight_activity", "bumps"))
+        }
+    )
+    np.testing.assert_allclose(elsewhere.gain(records), [0.2, -0.1])
