@@ -1,4 +1,4 @@
-"""The sprite experiment: what its certificate names, where errors are counted, what claims read."""
+"""The sprite experiment: pixels that the certificate marks, errors there, and the claims."""
 
 from dataclasses import replace
 
@@ -11,17 +11,18 @@ from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN
 from recombine.core.diagnostic import Observed
 from recombine.core.experiment import EXPERIMENTS
 from recombine.papers.wiedemer2023 import sprites as wiedemer
+from recombine.papers.wiedemer2023.sprites_claims import same_size
 from recombine.runs.judge import judge
 from recombine.runs.record import Record, identify
 from recombine.tasks.drawing.sprite import corners
 
 ENTRY = EXPERIMENTS["wiedemer2023.sprites"]
-MINE = [name for name, c in CLAIMS.items() if c.experiment == ENTRY.name]
+NAMES = [name for name, c in CLAIMS.items() if c.experiment == ENTRY.name]
 SMALL = ENTRY.configure("smoke")
 
 
 def polygon(side, shape, x, y, scale):
-    """Draw a polygon 16 times larger with Pillow, and give the share of each pixel it covers."""
+    """Draw a polygon at 16 times the resolution with Pillow; return the covered share per pixel."""
     large = Image.new("1", (16 * side, 16 * side))
     points = (corners(shape) * scale + (x, y)) * 16 * side
     points[:, 1] = 16 * side - points[:, 1]
@@ -34,10 +35,10 @@ def test_two_planes_lose_what_lies_under_the_small_triangle_and_three_planes_not
     two, three = (
         wiedemer.certified(replace(SMALL, support=s, tried=4)) for s in ("star", "orthogonal")
     )
-    assert np.array_equal(two.named, three.named)
-    assert np.array_equal(two.named, two.lost == 1)
-    assert (triangle[two.named] > 0.5).all()  # hard sprites have grown a little
-    assert two.named[triangle > 0.99].all()
+    assert np.array_equal(two.marked, three.marked)
+    assert np.array_equal(two.marked, two.lost == 1)
+    assert (triangle[two.marked] > 0.5).all()  # hard sprites are half a pixel larger
+    assert two.marked[triangle > 0.99].all()
     assert two.scores["determined_2"] < 1
     assert not three.lost.any()
     assert three.scores["hidden_2"] == 0
@@ -58,7 +59,7 @@ def test_opacity_leaves_sprites_undetermined_and_a_narrow_band_hides_the_second(
 def test_pixels_that_show_the_second_sprite_are_those_that_it_changes():
     z = wiedemer.world(SMALL).space.draw(40, rng=np.random.default_rng(1))
     z[:, 5:7] = 0.5
-    shows = wiedemer.behind(SMALL, z)
+    shows = wiedemer.shows_sprite_2(SMALL, z)
     moved = z.copy()
     moved[:, 9] = (z[:, 9] + 0.5) % 1  # another hue
     before, after = (wiedemer.world(SMALL).data(p).y for p in (z, moved))
@@ -68,33 +69,32 @@ def test_pixels_that_show_the_second_sprite_are_those_that_it_changes():
 
 
 def seen_with(error):
-    """Observe a drawing whose squared error is `error`, an array by pixel."""
+    """Observe outputs whose squared error is `error`, an array by pixel."""
     task, (split,) = wiedemer.worlds(SMALL, [0])
     outputs = split.query.y + torch.as_tensor(error, dtype=torch.float32).sqrt()
     return Observed(task, split, outputs, torch.nn.Identity())
 
 
 def test_errors_are_averaged_over_pixels_that_show_the_second_sprite():
-    named = wiedemer.certified(SMALL).named
-    scores, arrays = wiedemer.by_pixel(SMALL, seen_with(np.where(named, 0.12, 0.03)), named)
-    assert scores["error_named"] == pytest.approx(0.12, rel=1e-4)
-    assert scores["error_others"] == pytest.approx(0.03, rel=1e-4)
-    assert scores["named_ratio"] == pytest.approx(4, rel=1e-4)
-    shown = np.isfinite(arrays["error_pixels"])
-    np.testing.assert_allclose(
-        arrays["error_pixels"][shown], np.where(named, 0.12, 0.03)[shown], rtol=1e-4
-    )
-    nothing = wiedemer.by_pixel(SMALL, seen_with(np.ones((16, 16))), np.zeros_like(named))
-    assert nothing[0] == {}
+    marked = wiedemer.certified(SMALL).marked
+    measured = wiedemer.by_pixel(SMALL, seen_with(np.where(marked, 0.12, 0.03)), marked)
+    assert measured["error_named"] == pytest.approx(0.12, rel=1e-4)
+    assert measured["error_others"] == pytest.approx(0.03, rel=1e-4)
+    assert measured["named_ratio"] == pytest.approx(4, rel=1e-4)
+    error = measured["error_pixels"].numpy()
+    shown = np.isfinite(error)
+    np.testing.assert_allclose(error[shown], np.where(marked, 0.12, 0.03)[shown], rtol=1e-4)
+    nothing = wiedemer.by_pixel(SMALL, seen_with(np.ones((16, 16))), np.zeros_like(marked))
+    assert set(nothing) == {"error_pixels", "named_pixels"}
 
 
-def test_scores_belong_together():
+def test_scores_agree_with_each_other():
     (result,) = wiedemer.sprites(SMALL, [3])
-    found, arrays = result.scores, result.arrays
+    scores, arrays = result.scores, result.arrays
     for group in ("id", "all"):
-        wanted = 1 - found[f"mse_{group}"] / found[f"variance_{group}"]
-        assert found[f"r2_{group}"] == pytest.approx(wanted)
-    assert found["success"] == float(found["r2_all"] > 0.5)
+        r2 = 1 - scores[f"mse_{group}"] / scores[f"variance_{group}"]
+        assert scores[f"r2_{group}"] == pytest.approx(r2)
+    assert scores["success"] == float(scores["r2_all"] > 0.5)
     assert arrays["scenes_truth"].shape == arrays["scenes_drawn"].shape == (8, 3, 16, 16)
     (other,) = wiedemer.sprites(replace(SMALL, support="gap"), [4])
     np.testing.assert_array_equal(arrays["scenes_truth"], other.arrays["scenes_truth"])
@@ -102,27 +102,27 @@ def test_scores_belong_together():
 
 def test_models_have_the_sizes_of_the_paper_and_equal_ones_at_quick_size():
     def weights(size, **fields):
-        model = fields.get("model", "compositional")
-        cfg = ENTRY.configure(size, **fields, **wiedemer.own(size, model))
+        cfg = ENTRY.configure(size, **fields)
         task = wiedemer.world(cfg)
         data = task.data(task.space.draw(1, rng=np.random.default_rng(0)))
         return sum(p.numel() for p in wiedemer.build(cfg, data, 0).parameters())
 
     assert weights("paper") == 554_950
-    assert weights("paper", model="monolithic") == 587_779
+    assert weights("paper", model="monolithic", **same_size("paper")) == 587_779
     assert weights("paper", combine="alpha", shared=True) == 277_604
-    assert weights("quick", model="monolithic") == pytest.approx(weights("quick"), rel=0.01)
+    one = weights("quick", model="monolithic", **same_size("quick"))
+    assert one == pytest.approx(weights("quick"), rel=0.01)
 
 
 def test_the_paper_size_has_the_variances_of_the_published_table():
-    for support, wanted in (("random", 0.0253), ("orthogonal", 0.0161), ("star", 0.0151)):
+    for support, variance in (("random", 0.0253), ("orthogonal", 0.0161), ("star", 0.0151)):
         cfg = ENTRY.configure("paper", support=support, samples=1500, asked=1)
         _, (split,) = wiedemer.worlds(cfg, [0])
         y = split.train.y
-        assert float((y - y.mean(dim=0)).square().mean()) == pytest.approx(wanted, rel=0.05)
+        assert float((y - y.mean(dim=0)).square().mean()) == pytest.approx(variance, rel=0.05)
 
 
-# What the paper found, and what it would mean if composing did not help.
+# Scores as the paper reports them, and scores as if composing did not help.
 GOOD = {"r2_id": 0.95, "r2_all": 0.95, "hidden_2": 0.0, "determined_2": 1.0, "success": 1.0}
 GOOD |= {"named_ratio": 1.0, "error_named": 0.01}
 PAPER = {
@@ -147,8 +147,8 @@ OPPOSITE = {
 
 
 def records(claim, changes):
-    """Invent records of a claim's runs; chance moves scores by a thousandth."""
-    found = []
+    """Invent records of a claim's runs; seeds differ by a thousandth."""
+    invented = []
     for run in claim.runs("quick").values():
         cfg = ENTRY.configure("quick", **run)
         kind = cfg.support if cfg.model == "compositional" else "monolithic"
@@ -159,14 +159,14 @@ def records(claim, changes):
             if "hidden_2" not in changes.get(kind, {}):
                 scores["r2_all"] += 1e-3 * seed * (-1) ** seed
             id = identify(ENTRY, cfg, seed, "quick")
-            found.append(Record(id, ENTRY.name, "quick", dict(vars(cfg)), seed, scores=scores))
-    return found
+            invented.append(Record(id, ENTRY.name, "quick", dict(vars(cfg)), seed, scores=scores))
+    return invented
 
 
 LUCK = "wiedemer2023.a_narrow_band_succeeds_by_luck"
 
 
-@pytest.mark.parametrize("name", [n for n in MINE if n != LUCK])
+@pytest.mark.parametrize("name", [n for n in NAMES if n != LUCK])
 def test_a_claim_holds_on_the_papers_numbers_and_fails_on_the_opposite(name):
     claim = CLAIMS[name]
     assert judge(claim, records(claim, PAPER), "quick").outcome == HOLDS

@@ -3,6 +3,7 @@
 # Registration order is the order of tables and reports.
 # isort: off
 from recombine.papers.wiedemer2023 import sprites as sprites
+from recombine.papers.wiedemer2023 import sprites_claims as sprites_claims
 from recombine.papers.wiedemer2023 import slots as slots
 from recombine.papers.wiedemer2023 import additivity as additivity
 from recombine.papers.wiedemer2023 import reconstruction as reconstruction
