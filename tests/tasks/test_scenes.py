@@ -1,33 +1,16 @@
-"""Scenes of sprites that keep apart, and what slots make of them, against known answers."""
-
-from dataclasses import replace
+"""Scenes of sprites that keep apart: images, labels, latents and supports."""
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.func import vmap
 
 from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS
 from recombine.core.space import cube
 from recombine.core.support import Empty, band, values
-from recombine.diagnostics.slots import Latents, Readout
-from recombine.maps.slots import Layered
-from recombine.papers.wiedemer2023.slots import (
-    Scenes,
-    by_drawing,
-    by_object,
-    look,
-    recombine,
-    summed,
-)
-from recombine.runs.run import execute
 from recombine.tasks.drawing.sprite import reference, shrink
 from recombine.tasks.scenes import (
     Apart,
     Ring,
-    scene_data,
     scene_labels,
     scene_latents,
     scene_support,
@@ -163,117 +146,3 @@ def test_supports_without_room_or_x_are_refused():
         scene_support(factors="y,hue")
     with pytest.raises(Refused, match="delta=0"):
         scene_support(0.0)
-
-
-# the experiment
-
-
-def test_the_error_is_added_over_pixels():
-    a, b = torch.zeros(2, 3, 4, 4), torch.ones(2, 3, 4, 4)
-    assert summed(a, b) == 48
-
-
-def reader(latents: int) -> Readout:
-    """Read the latents of a slot as they stand in its first numbers."""
-    first = nn.Linear(latents + 1, latents, bias=False)
-    first.weight.data = torch.eye(latents + 1)[:latents]
-    zero, one = torch.zeros(latents), torch.ones(latents)
-    unit = torch.zeros(latents + 1), torch.ones(latents + 1)
-    return Readout(first, Latents(latents), zero, one, None, unit)
-
-
-def coded(z: np.ndarray, objects: int, latents: int) -> Tensor:
-    """Put the true latents of each object into its slot, with a last number of no meaning."""
-    own = torch.as_tensor(z, dtype=torch.float32).view(len(z), objects, latents)
-    return torch.cat([own, torch.randn(len(z), objects, 1)], dim=2)
-
-
-def test_slots_are_ordered_as_objects(rng):
-    z = scenes(factors="x,y", objects=3).space.draw(50, rng=rng)
-    truth, _ = scene_latents(z, 3, "x,y")
-    slots = coded(z, 3, 2)
-    order = torch.stack([torch.randperm(3) for _ in range(50)])
-    mixed = slots.gather(1, order[:, :, None].expand_as(slots))
-    torch.testing.assert_close(by_object(reader(2), mixed, truth), slots)
-
-
-class Told(Layered):
-    """Is told its slots, image by image, and draws a sprite at the place that each names."""
-
-    def __init__(self, slots: Tensor) -> None:
-        super().__init__()
-        self.left = slots
-        self.draw = scenes(objects=1, factors="x,y").inputs
-
-    def encode(self, x: Tensor) -> Tensor:
-        z, self.left = self.left[: len(x)], self.left[len(x) :]
-        return z
-
-    def parts(self, z: Tensor) -> Tensor:
-        return vmap(self.draw)(z[:, :, :2].flatten(0, 1)).unflatten(0, z.shape[:2])
-
-
-def test_slots_are_ordered_by_what_they_draw(rng):
-    cfg = Scenes(factors="x,y")
-    task = scenes(**look(cfg))
-    z = scene_support(cfg.delta, factors=cfg.factors)[1].draw(task.space, 600, rng=rng)
-    slots = coded(z, 2, 2)
-    order = torch.stack([torch.randperm(2) for _ in range(600)])
-    mixed = slots.gather(1, order[:, :, None].expand_as(slots))
-    found = by_drawing(cfg, Told(mixed), scene_data(task, z))
-    torch.testing.assert_close(found, slots)
-
-
-def test_recombined_scenes_are_new_and_drawn_from_the_slots_that_were_joined(rng):
-    cfg = Scenes(factors="x,y")
-    task = scenes(**look(cfg))
-    shown, held_out = scene_support(cfg.delta, factors=cfg.factors, distance=cfg.distance)
-    z = shown.draw(task.space, 200, rng=rng)
-    slots, wanted = recombine(task, held_out, coded(z, 2, 2), z, rng)
-    assert 20 < len(slots) == len(wanted) <= 200
-    assert held_out.contains(task.space, wanted.z).all()
-    np.testing.assert_allclose(slots[:, :, :2].flatten(1), wanted.z, atol=1e-6)
-    for k in range(2):  # objects are known, pairs are not
-        known = {tuple(row) for row in z[:, 2 * k : 2 * k + 2]}
-        assert {tuple(row) for row in wanted.z[:, 2 * k : 2 * k + 2]} <= known
-    torch.testing.assert_close(wanted.x, task.data(wanted.z).x)
-    assert wanted.x is wanted.y
-    assert scene_data(task, z).x is not None
-
-
-SMOKE = EXPERIMENTS["wiedemer2023.slots"]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"model": "attention", "masks": "sigmoid"},
-        {"model": "attention", "masks": "softmax", "initial": "random"},
-        {"consistency": 1.0, "ignition": 0.5},
-        {"objects": 3, "factors": "x,y,shape,scale,hue", "smallest": 0.1, "distance": 0.15},
-    ],
-    ids=["sigmoid", "softmax", "consistency", "three"],
-)
-def test_other_runs_give_scores(changes):
-    cfg = SMOKE.configure("smoke", **changes)
-    ((record, arrays),) = execute(SMOKE, cfg, [0], size="smoke")
-    assert record.error == ""
-    assert {"r2_recombined", "identified_ood", "inconsistency"} <= set(record.scores)
-    assert arrays["parts_ood"].shape == (4, cfg.objects, 3, 16, 16)
-    if cfg.model == "additive":
-        parts, drawn = arrays["parts_id"], arrays["drawn_id"]
-        np.testing.assert_allclose(parts.sum(axis=1), drawn, atol=1e-5)
-
-
-def test_consistency_changes_what_is_learned_after_its_ignition_only():
-    base = SMOKE.configure("smoke", steps=6)
-    runs = {
-        name: execute(SMOKE, replace(base, **changes), [0], size="smoke")[0][0].scores
-        for name, changes in {
-            "without": {},
-            "late": {"consistency": 1.0, "ignition": 1.0},
-            "half": {"consistency": 1.0, "ignition": 0.5},
-        }.items()
-    }
-    assert runs["late"] == runs["without"]
-    assert runs["half"] != runs["without"]

@@ -18,6 +18,16 @@ def mse(prediction: Tensor, target: Tensor) -> Tensor:
     return (prediction - target).square().mean()
 
 
+def sum_of_squares(prediction: Tensor, target: Tensor, *, weight: float = 1.0) -> Tensor:
+    """Squared error summed over outputs and averaged over examples, times `weight`.
+
+    >>> import torch
+    >>> sum_of_squares(torch.zeros(2, 3, 4, 4), torch.ones(2, 3, 4, 4), weight=2.0)
+    tensor(96.)
+    """
+    return weight * (prediction - target).square().flatten(1).sum(dim=1).mean()
+
+
 def margin_cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
     """Cross entropy of one output against targets of -1 and +1: mean log(1 + exp(-y f)).
 
@@ -27,7 +37,7 @@ def margin_cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 ELEMENTWISE = (
-    *(mse, margin_cross_entropy),
+    *(mse, sum_of_squares, margin_cross_entropy),
     *(functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss),
 )
 ELEMENTWISE_MODULES = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
