@@ -1,4 +1,4 @@
-"""Composed and concatenated vectors: their defining equations, the readers, and what is judged."""
+"""Composed and concatenated vectors: their equations, the readers, the certificate, the claims."""
 
 from dataclasses import replace
 
@@ -8,21 +8,20 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn.functional import linear
 
-from recombine.core.claim import FAILS, HOLDS
+from recombine.core.claim import FAILS, HOLDS, Evidence
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
 from recombine.core.space import cube
 from recombine.core.support import everything
 from recombine.diagnostics.sufficiency import sufficiency
 from recombine.models.inverse import slotwise
-from recombine.papers.wiedemer2023 import vectors as experiments
 from recombine.papers.wiedemer2023.figures.vectors import order_of, place_of, unexplained_by_support
 from recombine.papers.wiedemer2023.vectors import (
-    CORNER,
-    MIDDLE,
     PRODUCTS,
+    SUPPORTS,
     Composed,
     conditioning,
+    conditioning_predicts_success,
     rank_correlation,
     shown,
     vectors,
@@ -38,9 +37,11 @@ from recombine.tasks.vectors import (
 )
 from recombine.training.fit import fit
 
+CORNER, CENTER = SUPPORTS["corner"], SUPPORTS["center"]
+
 
 def corners(task, rng, n=50):
-    """Give f at (a, b), (a, b'), (a', b) and (a', b') for random blocks of two components."""
+    """Return f at (a, b), (a, b'), (a', b) and (a', b') for random blocks of two components."""
     a, b = task.space.draw(n, rng=rng), task.space.draw(n, rng=rng)
     half = task.space.dim // 2
     mixed = [(a, a), (a, b), (b, a), (b, b)]
@@ -169,14 +170,14 @@ def test_with_many_partners_conditioning_is_a_root_mean_square(rng):
 
 @pytest.mark.parametrize("combine", ["add", "sigmoid"])
 def test_what_adds_is_determined_anywhere(combine):
-    held = sufficiency(composition(combine), world(), shown(Composed(**CORNER)), repair=False)
-    found = conditioning(held)
+    support = shown(Composed(**CORNER))
+    found = conditioning(sufficiency(composition(combine), world(), support, repair=False))
     assert found["rank_missing"] == 0
     assert found["sigma_min"] == pytest.approx(1) if combine == "add" else found["sigma_min"] < 1
 
 
 def test_supports_are_those_of_the_config(rng):
-    for cfg, at in ((Composed(**CORNER), 0.0), (Composed(**MIDDLE), 0.5)):
+    for cfg, at in ((Composed(**CORNER), 0.0), (Composed(**CENTER), 0.5)):
         z = shown(cfg).draw(world(), 400, rng=rng)
         held = np.stack([(z[:, :2] == at).all(axis=1), (z[:, 2:] == at).all(axis=1)])
         assert (held.sum(axis=0) == 1).all()
@@ -193,22 +194,21 @@ def test_rank_correlation_is_spearman_s(rng):
         assert rank_correlation(a, b + a) == pytest.approx(spearmanr(a, b + a).statistic)
 
 
-def record(seed, r2, sigma, **given):
-    config = jsonable(replace(Composed(), **given))
-    found = {"r2_all": r2, "r2_id": 1.0, "sigma_min": sigma, "rank_missing": 0.0}
-    return Record(f"{seed}", "wiedemer2023.vectors", "quick", config, seed, scores=found)
+def record(seed, r2, sigma, **fields):
+    config = jsonable(replace(Composed(), **fields))
+    scores = {"r2_all": r2, "r2_id": 1.0, "sigma_min": sigma, "rank_missing": 0.0}
+    return Record(f"{seed}", "wiedemer2023.vectors", "quick", config, seed, scores=scores)
 
 
 @pytest.mark.parametrize(("sign", "verdict"), [(1, HOLDS), (-1, FAILS)])
 def test_conditioning_is_judged_seed_by_seed(sign, verdict):
-    # Within a seed R² follows sigma or runs against it; between seeds it always runs against it.
-    records = [
-        record(s, sign * k - 100.0 * s, k + 10.0 * s + 1, **run)
-        for k, run in enumerate(PRODUCTS)
-        for s in range(5)
-    ]
-    found = experiments.conditioning_predicts_success(records)
-    assert (found.outcome, found.value) == (verdict, sign)
+    # Within a seed R² rises or falls with sigma; between seeds it always falls.
+    records = {
+        name: [record(s, sign * k - 100.0 * s, k + 10.0 * s + 1, **run) for s in range(5)]
+        for k, (name, run) in enumerate(PRODUCTS.items())
+    }
+    judged = conditioning_predicts_success(Evidence(records))
+    assert (judged.outcome, judged.value) == (verdict, sign)
 
 
 def test_two_networks_compose_a_sum_that_one_does_not():
@@ -221,7 +221,7 @@ def test_two_networks_compose_a_sum_that_one_does_not():
 
 
 def test_supports_have_names_in_order():
-    configs = [jsonable(Composed(**run)) for run in (MIDDLE, *PRODUCTS[:1], *PRODUCTS[3:5], CORNER)]
+    configs = [jsonable(Composed(**fields)) for fields in SUPPORTS.values()]
     names = sorted({place_of(c) for c in configs}, key=order_of)
     assert names == ["all pairs", "band 0.2", "band 0.05", "cross at corner", "cross in middle"]
     assert place_of(jsonable(Composed(anchor=0.25))) == "cross at 0.25"

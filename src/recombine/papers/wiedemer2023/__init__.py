@@ -9,3 +9,4 @@ from recombine.papers.wiedemer2023 import additivity as additivity
 from recombine.papers.wiedemer2023 import reconstruction as reconstruction
 from recombine.papers.wiedemer2023 import rank as rank
 from recombine.papers.wiedemer2023 import vectors as vectors
+from recombine.papers.wiedemer2023 import inverse as inverse
