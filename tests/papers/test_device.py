@@ -18,7 +18,9 @@ from recombine.runs.device import DEVICE
 TRAINED = [
     name
     for name, e in EXPERIMENTS.items()
-    if e.stochastic and e.family in ("liang2025", "lippl2025") and name != "lippl2025.additivity"
+    if e.stochastic
+    and e.family in ("liang2025", "lippl2025", "wiedemer2023")
+    and name != "lippl2025.additivity"
 ]
 CROSSINGS = ("aten::_to_copy", "aten::copy_", "aten::index.Tensor", "aten::_index_put_impl_")
 GENERATOR = torch.Generator

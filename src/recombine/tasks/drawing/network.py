@@ -14,9 +14,9 @@ Normal = Callable[..., Tensor]  # shape -> standard normal numbers
 
 def normal(source: np.random.Generator | torch.Generator) -> Normal:
     """Draw standard normal tensors: float64 from a generator of NumPy, float32 from torch's."""
-    if isinstance(source, torch.Generator):
-        return lambda *shape: torch.randn(*shape, generator=source)
-    return lambda *shape: torch.as_tensor(source.normal(size=shape))
+    if isinstance(source, np.random.Generator):
+        return lambda *shape: torch.as_tensor(source.normal(size=shape))
+    return lambda *shape: torch.randn(*shape, generator=source)
 
 
 def random_network(
