@@ -15,12 +15,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 from recombine.core.experiment import EXPERIMENTS
 from recombine.runs.device import DEVICE
 
+PAPERS = ("liang2025", "lippl2025", "wiedemer2023")
 TRAINED = [
     name
     for name, e in EXPERIMENTS.items()
-    if e.stochastic
-    and e.family in ("liang2025", "lippl2025", "wiedemer2023")
-    and name != "lippl2025.additivity"
+    if e.stochastic and e.family in PAPERS and name != "lippl2025.additivity"
 ]
 CROSSINGS = ("aten::_to_copy", "aten::copy_", "aten::index.Tensor", "aten::_index_put_impl_")
 GENERATOR = torch.Generator
