@@ -8,7 +8,7 @@ import pytest
 
 from recombine.core.claim import CLAIMS
 from recombine.core.registry import shelves
-from recombine.report.page import markdown
+from recombine.report.markdown import markdown
 from recombine.runs.judge import judge_all
 from recombine.runs.store import Store
 

@@ -20,7 +20,8 @@ PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "training", "maps", "tasks", "models", "diagnostics"),
-    *("runs", "report/plot", *(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
+    *("runs", "report/grid", "report/numbers", "report/plot"),
+    *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk"}
 READERS = ("tasks/banks/", "tables/read", "tables/datasets")  # these read the disk

@@ -327,7 +327,8 @@ def _report(given: Reporting, names: Iterable[str] | None) -> int:
     import webbrowser
 
     from recombine.cli.terminal import print_json, say, show_claims, warn
-    from recombine.report.page import markdown, page, write
+    from recombine.report.markdown import markdown
+    from recombine.report.page import page, write
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
 
@@ -337,7 +338,7 @@ def _report(given: Reporting, names: Iterable[str] | None) -> int:
         warn(text)
     judged = judge_all(records, names)
     where = given.page or given.records / "report.html"
-    write(where, page(store, records, judged))
+    write(where, page(store, records, judged, where))
     if given.markdown:
         write(given.markdown, markdown(judged))
     if given.json:

@@ -151,7 +151,7 @@ def _heading(record: Record, rest: str) -> None:
 
 def show_scores(record: Record) -> None:
     """Print the scores of one run."""
-    from recombine.report.page import number
+    from recombine.report.numbers import number
 
     _heading(record, f"seed {record.seed}")
     table = Table(box=None)
@@ -164,8 +164,8 @@ def show_scores(record: Record) -> None:
 
 def show_sweep(records: Sequence[Record]) -> None:
     """Print a row for each config: means and intervals over seeds."""
-    from recombine.core.claim import interval
-    from recombine.report.page import number, span
+    from recombine.report.columns import short_list
+    from recombine.report.numbers import mean, mean_span
 
     done = [r for r in records if r.status == "done"]
     if not done:
@@ -175,7 +175,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     groups: dict[str, list[Record]] = {}
     for r in done:
         groups.setdefault(repr([r.config.get(k) for k in varying]), []).append(r)
-    names = [n for n in done[0].scores if n.startswith(("risk", "position"))] or [*done[0].scores]
+    names = short_list(done[0].scores, done[0].experiment)
     _heading(done[0], "mean, 95 % interval over seeds")
     table = Table(box=None)
     for column in [*varying, "seeds"]:
@@ -183,19 +183,16 @@ def show_sweep(records: Sequence[Record]) -> None:
     for name in names:
         table.add_column(plain(name), justify="right")
     for group in groups.values():
-        cells = [plain(str(group[0].config.get(k))) for k in varying]
-        for name in names:
-            values = [r.scores[name] for r in group if name in r.scores]
-            mean = sum(values) / len(values) if values else None
-            cells.append(number(mean) + (f" {span(interval(values))}" if len(values) > 1 else ""))
-        cells.insert(len(varying), str(len(group)))
-        table.add_row(*cells)
+        fixed = [plain(str(group[0].config.get(k))) for k in varying]
+        columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
+        cells = [f"{mean(values)} {mean_span(values)}".strip() for values in columns]
+        table.add_row(*fixed, str(len(group)), *cells)
     out().print(table)
 
 
 def show_claims(judged: Sequence[Judged]) -> None:
     """Print the claims with their verdicts."""
-    from recombine.report.page import number, span
+    from recombine.report.numbers import number, span
 
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
     for name in ("claim", "ours", "the paper", "seeds", "size", "verdict"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial, update_wrapper
+from functools import cache, partial, update_wrapper
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from recombine.core.error import Refused, nearest
@@ -184,9 +184,16 @@ def family_of(function: Callable[..., Any]) -> str:
     return parts[-2] if len(parts) > 1 else parts[0]
 
 
+@cache
+def field_types(config: type) -> dict[str, Any]:
+    """Return the types of a config's fields; reading them from strings is slow."""
+    return get_type_hints(config)
+
+
 def check_types(cfg: Any) -> None:
     """Refuse a config field whose value is not of its declared type."""
-    hints = get_type_hints(type(cfg))
+    config: type = type(cfg)
+    hints = field_types(config)
     for f in fields(cfg):
         value, kind = getattr(cfg, f.name), hints[f.name]
         if kind is float and type(value) is int:

@@ -29,6 +29,8 @@ class Score:
     - beside: arrays that are drawn with it: the labels of a curve's points or of images, the
       support and the factor names of a map, the targets of images; a `*` stands for the text that
       the name's `*` matched
+    - per: the score that a map is divided by for drawing, such as `"blank_*"`: `blank_id` where
+      the support is, `blank_ood` elsewhere
     - summary: whether tables that have room for a few scores show it
     """
 
@@ -38,6 +40,7 @@ class Score:
     better: Better = ""
     draw: Draw = "number"
     beside: tuple[str, ...] = ()
+    per: str = ""
     summary: bool = False
 
     def __post_init__(self) -> None:
@@ -65,8 +68,8 @@ class Score:
 def declared(name: str, scores: Iterable[Score]) -> Score | None:
     """Find the score that declares a name: the name itself comes before patterns.
 
-    >>> declared("r2_id", [Score("r2_*"), Score("r2_id", unit="R²")])
-    Score(name='r2_id', about='', unit='R²', better='', draw='number', beside=(), summary=False)
+    >>> declared("r2_id", [Score("r2_*"), Score("r2_id", unit="R²")]).unit
+    'R²'
     """
     matching = [score for score in scores if score.matches(name)]
     return min(matching, key=lambda score: score.name != name, default=None)

@@ -8,7 +8,12 @@ from recombine.core.score import Score
 
 @diagnostic(
     Score("shown_*", "targets of some combinations", draw="images"),
-    Score("drawn_*", "outputs for the same combinations", draw="images", beside=("shown_*",)),
+    Score(
+        "drawn_*",
+        "outputs for the same combinations",
+        draw="images",
+        beside=("shown_*", "where_*"),
+    ),
     Score("where_*", "the combinations", draw="none"),
 )
 def examples(seen: Observed, each: int = 4) -> Measured:

@@ -61,6 +61,7 @@ ERROR_MAP = (
         better="lower",
         draw="map",
         beside=("support", "factors"),
+        per="blank_*",
     ),
     Score("support", "which combinations lie in the training support", draw="none"),
     Score("factors", "names of the map's axes", draw="none"),

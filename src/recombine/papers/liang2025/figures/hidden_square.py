@@ -12,7 +12,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, MUTED, canvas, heat_maps, outline, place, styled
+from recombine.report.grid import outline
+from recombine.report.plot import LINES, MUTED, canvas, heat_maps, place, styled
 from recombine.runs.record import Record
 
 Arrays = Callable[[Record], dict[str, Any]]

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, MUTED, canvas, logarithmic, outline, place, styled
+from recombine.report.grid import outline
+from recombine.report.plot import LINES, MUTED, canvas, logarithmic, place, styled
 from recombine.runs.record import Record
 
 Arrays = Callable[[Record], dict[str, Any]]

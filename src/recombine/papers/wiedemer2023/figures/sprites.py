@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from recombine.core.registry import figure
+from recombine.report.grid import outline
 from recombine.report.plot import (
     HELD,
     INK,
@@ -18,7 +19,6 @@ from recombine.report.plot import (
     SEEN,
     canvas,
     color_map,
-    outline,
     place,
     styled,
 )

@@ -1,0 +1,226 @@
+"""Arrays of an experiment as the schema of scores says: maps, images, curves and matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from recombine.core.score import Score, schema
+from recombine.report.chart import TOP, Images, color_bar, heat_map, images, lines
+from recombine.report.conditions import Condition
+from recombine.report.grid import plane
+from recombine.runs.record import Record
+
+Read = Callable[[Record], dict[str, Any]]
+Runs = list[tuple[Record, dict[str, Any]]]  # with arrays, in order of seed
+SIDES = {"id": ("seen", "seen"), "ood": ("held out", "held")}
+RANGE = ((0.0, "0: perfect"), (1.0, "1: a constant answer"), (TOP, f"≥ {TOP:g}"))
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the colors of one kind of map mean."""
+
+    title: str
+    about: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Drawings of one array: one of all conditions together, or one per condition."""
+
+    key: Key
+    drawings: list[tuple[str, Markup]]  # condition or "", and its drawing
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Maps and images per condition, charts of the other arrays, and what is missing."""
+
+    cards: list[tuple[str, list[Markup]]] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def draw_arrays(
+    experiment: str, split: Sequence[Condition], read: Read, damage: Mapping[str, str]
+) -> Cards:
+    """Draw every array of an experiment's runs as its `Score` declares, without knowing its name.
+
+    Maps and images make one card per condition; curves and matrices are charts apart.
+    """
+    runs = {c.label: [(r, a) for r in c.done if (a := read(r))] for c in split}
+    names = list(dict.fromkeys(k for some in runs.values() for _, a in some for k in a))
+    declared = {n: score for n in names if (score := schema(n, experiment)) is not None}
+    cards: dict[str, list[Markup]] = {c.label: [] for c in split}
+    result = Cards()
+    for name, score in declared.items():
+        if score.draw in ("map", "matrix") and (maps := _maps(name, score, runs)):
+            if score.draw == "matrix":
+                result.charts.append(maps)
+                continue
+            result.keys.append(maps.key)
+            for label, drawing in maps.drawings:
+                cards[label].append(drawing)
+        elif score.draw == "curve":
+            result.charts.append(_curves(name, score, runs))
+    for label, some in runs.items():
+        if some:
+            cards[label].extend(_images(label, declared, some[0][1]))
+    result.cards.extend((label, drawings) for label, drawings in cards.items() if drawings)
+    result.missing.extend(_missing(split, runs, damage))
+    return result
+
+
+def _missing(
+    split: Sequence[Condition], runs: Mapping[str, Runs], damage: Mapping[str, str]
+) -> list[str]:
+    """Say which arrays could not be read, and which were not kept."""
+    sentences = [
+        f"The arrays of {c.label}, seed {r.seed}, were left out: {damage[r.id]}"
+        for c in split
+        for r in c.done
+        if r.id in damage
+    ]
+    lost = [c.label for c in split if not runs[c.label] and any(r.arrays for r in c.done)]
+    if lost:
+        which = "any condition" if len(lost) == len(split) else ", ".join(lost)
+        sentences.append(f"No arrays were kept for {which}, so maps and images are left out.")
+    return sentences
+
+
+def _maps(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart | None:
+    """Draw the mean over seeds of a map or matrix for each condition, on one color scale."""
+    tables = {label: table for label, some in runs.items() if (table := _mean(name, score, some))}
+    if not tables:
+        return None
+    relative = all(t.relative for t in tables.values())
+    flat = {label: plane(t.values, t.support) for label, t in tables.items()}
+    ends = [float(end(cells)) for cells, _, _ in flat.values() for end in (np.nanmin, np.nanmax)]
+    low, high = (0.0, TOP) if relative else (min(0.0, *ends), max(ends))
+    about = score.about or name.replace("_", " ")
+    drawings = [
+        (
+            label,
+            heat_map(
+                t.values, t.support, low=low, high=high, names=t.axes, alt=f"{label}: {about}."
+            ),
+        )
+        for label, t in tables.items()
+    ]
+    about += " divided by that of a constant answer" if relative else ""
+    about += "; mean over seeds"
+    about += "".join({f", {words}" for _, _, words in flat.values() if words})
+    about += "; held-out combinations are outlined" * any(not s.all() for _, s, _ in flat.values())
+    marks = RANGE if relative else ((low, f"{low:.3g}"), (high, f"{high:.3g}"))
+    colored = any(cells.ndim == 2 for cells, _, _ in flat.values())
+    bar = color_bar(low, high, marks) if colored else Markup()
+    return Chart(Key(name.replace("_", " "), about, bar), drawings)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A table averaged over seeds, with the first seed's support and names of axes."""
+
+    values: Any
+    support: Any
+    axes: Sequence[str]
+    relative: bool  # divided by the score that the schema names
+
+
+def _mean(name: str, score: Score, some: Runs) -> Mean | None:
+    with_it = [(r, a) for r, a in some if name in a and np.ndim(a[name])]
+    if not with_it:
+        return None
+    first = with_it[0][1]
+    shape = first[name].shape
+    with_it = [(r, a) for r, a in with_it if a[name].shape == shape]
+    beside = {key: np.asarray(first[key]) for key in score.companions(name) if key in first}
+    support = next(
+        (b for b in beside.values() if b.dtype == bool and b.shape == shape), np.ones(shape, bool)
+    )
+    scales = [_divisor(score, r, support) for r, _ in with_it]
+    relative = bool(score.per) and all(s is not None for s in scales)
+    tables = [
+        np.asarray(a[name], dtype=np.float64) / (s if relative else 1.0)
+        for (_, a), s in zip(with_it, scales, strict=True)
+    ]
+    axes = _axes(shape, beside) if score.draw == "matrix" else _factors(len(shape), beside)
+    return Mean(np.mean(tables, axis=0), support, axes, relative)
+
+
+def _factors(count: int, beside: Mapping[str, Any]) -> list[str]:
+    """Return the names of a map's factors."""
+    named = [[str(word) for word in b] for b in beside.values() if _are_words(b)]
+    default = [f"factor {i + 1}" for i in range(max(count, 2))]
+    return next((names for names in named if len(names) == count >= 2), default)
+
+
+def _axes(shape: Sequence[int], beside: Mapping[str, Any]) -> list[str]:
+    """Name a matrix's axes after the labels that have their length."""
+    labels = {len(b): key.replace("_", " ") for key, b in beside.items() if _are_words(b)}
+    return [labels.get(side, "") for side in shape]
+
+
+def _are_words(array: Any) -> bool:
+    return bool(array.dtype.kind == "U" and array.ndim == 1)
+
+
+def _divisor(score: Score, record: Record, support: Any) -> Any:
+    """Return what a map is divided by: a score on seen cells, its like on held-out ones."""
+    seen, held = (record.scores.get(score.per.replace("*", side)) for side in ("id", "ood"))
+    if not score.per or not (seen or held):
+        return None
+    return np.where(support, seen or held or 1.0, held or seen or 1.0)
+
+
+def _curves(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart:
+    """Draw a one-dimensional array as one line per condition."""
+    arrays = {
+        label: [a for _, a in some if np.ndim(a.get(name, 0)) == 1] for label, some in runs.items()
+    }
+    series = {
+        label: [(range(len(a[name])), a[name]) for a in some] for label, some in arrays.items()
+    }
+    labels = {
+        tuple(map(str, a[key]))
+        for some in arrays.values()
+        for a in some
+        for key in score.companions(name)
+        if key in a and _are_words(np.asarray(a[key]))
+    }
+    about = score.about or name.replace("_", " ")
+    drawing = lines(
+        {label: some for label, some in series.items() if some},
+        x="" if len(labels) == 1 else "index",
+        y=score.unit or name.replace("_", " "),
+        alt=f"{about}, for {', '.join(series)}.",
+        names=next(iter(labels)) if len(labels) == 1 else (),
+    )
+    return Chart(Key(name.replace("_", " "), about, Markup()), [("", drawing)])
+
+
+def _images(label: str, declared: Mapping[str, Score], arrays: Mapping[str, Any]) -> list[Markup]:
+    """Draw images of the first seed, below the targets that the schema puts beside them."""
+    targets = {c for n, s in declared.items() if s.draw == "images" for c in s.companions(n)}
+    groups: dict[str, list[Images]] = {}
+    for name, score in declared.items():
+        if score.draw != "images" or name in targets or name not in arrays:
+            continue
+        beside = [np.asarray(arrays[key]) for key in score.companions(name) if key in arrays]
+        model = np.asarray(arrays[name])
+        truth = next((b for b in beside if b.shape == model.shape and b.dtype.kind != "U"), None)
+        places = next((b for b in beside if b is not truth and len(b) == len(model)), None)
+        if not (model.ndim == 3 or (model.ndim == 4 and model.shape[1] == 3)):
+            continue
+        base, _, side = name.rpartition("_")
+        title, kind = SIDES.get(side, (name.replace("_", " "), ""))
+        group = groups.setdefault(f"{base}:{truth is None}" if kind else name, [])
+        group.append(Images(title, kind, model, truth, places))
+    return [images(group, f"Images of {label}.") for group in groups.values()]

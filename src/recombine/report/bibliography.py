@@ -1,0 +1,78 @@
+"""The papers: who wrote them, where they are published, and what they say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One entry of `papers/papers.toml`."""
+
+    key: str
+    title: str
+    authors: tuple[str, ...]  # "Family, Given"
+    venue: str
+    year: int
+    arxiv: str
+    summary: str
+    figures: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The short name, with the year of the key.
+
+        >>> papers()["liang2025"].label, papers()["lippl2025"].label
+        ('Liang et al. 2025', 'Lippl & Stachenfeld 2025')
+        """
+        names = [author.partition(",")[0] for author in self.authors]
+        who = " & ".join(names) if len(names) < 3 else f"{names[0]} et al."
+        return f"{who} {re.sub(r'[^0-9]', '', self.key)}"
+
+    @property
+    def link(self) -> str:
+        """The address of the preprint."""
+        return f"https://arxiv.org/abs/{self.arxiv}"
+
+    @property
+    def names(self) -> str:
+        """The authors as they sign.
+
+        >>> papers()["lippl2025"].names
+        'Samuel Lippl, Kim Stachenfeld'
+        """
+        return ", ".join(" ".join(reversed(author.split(", "))) for author in self.authors)
+
+    @property
+    def bibtex(self) -> str:
+        """The entry for a bibliography."""
+        kind = "inproceedings" if self.venue else "misc"
+        fields = {
+            "title": f"{{{self.title}}}",
+            "author": " and ".join(self.authors),
+            **({"booktitle": self.venue} if self.venue else {}),
+            "year": str(self.year),
+            "eprint": self.arxiv,
+            "archiveprefix": "arXiv",
+            "url": self.link,
+        }
+        lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
+        return "\n".join([f"@{kind}{{{self.key},", *lines, "}"])
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    """Read the papers, by the name of their package."""
+    text = files("recombine").joinpath("papers", "papers.toml").read_text(encoding="utf-8")
+    return {key: _paper(key, entry) for key, entry in tomllib.loads(text).items()}
+
+
+def _paper(key: str, entry: dict[str, Any]) -> Paper:
+    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    plain["summary"] = " ".join(plain["summary"].split())
+    return Paper(key=key, **plain)

@@ -1,0 +1,229 @@
+"""Cards: what the page shows of a claim and of a paper."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from recombine.core.claim import FAILS, HOLDS, MISSING, OPEN, Claim
+from recombine.core.experiment import EXPERIMENTS
+from recombine.report.bibliography import Paper, papers
+from recombine.report.chart import verdict_axis
+from recombine.report.conditions import key_of
+from recombine.report.sections import Picture, Section, anchor
+from recombine.report.source import source_of
+from recombine.runs.judge import Judged
+from recombine.runs.record import Record, jsonable
+from recombine.runs.store import Store
+
+# The mark, the class of the style sheet, and the words of each outcome, for one claim and for many.
+OUTCOMES = {
+    HOLDS: ("✓", "holds", "holds", "hold"),
+    FAILS: ("✕", "fails", "does not hold", "do not hold"),
+    OPEN: ("≈", "open", "inconclusive", "inconclusive"),
+    MISSING: ("–", "missing", "without enough data", "without enough data"),
+}
+FINDINGS = 6  # on a paper's card
+
+
+@dataclass(frozen=True)
+class Run:
+    """One named run of a claim: what it changes, its records, and its row on the page."""
+
+    name: str
+    changes: str
+    place: str
+    records: list[tuple[int, str, str]]  # seed, id, link
+
+
+@dataclass(frozen=True)
+class ClaimCard:
+    """One claim beside its verdict, with everything that led to it."""
+
+    judged: Judged
+    mark: str
+    axis: Markup | None
+    runs: list[Run]
+    figures: list[tuple[str, str]]  # caption, place on the page
+    place: str
+    source: str  # file:line
+    source_link: str
+
+    @property
+    def claim(self) -> Claim:
+        """The claim."""
+        return self.judged.claim
+
+    @property
+    def symbol(self) -> str:
+        """The mark of its outcome."""
+        return OUTCOMES[self.judged.verdict.outcome][0]
+
+    @property
+    def kind(self) -> str:
+        """The style of its outcome."""
+        return OUTCOMES[self.judged.verdict.outcome][1]
+
+    @property
+    def command(self) -> str:
+        """What reruns it."""
+        size = "" if self.judged.size == "quick" else f" --size {self.judged.size}"
+        return f"recombine reproduce {self.claim.name}{size}"
+
+
+@dataclass(frozen=True)
+class PaperCard:
+    """One paper: what it says, how its claims came out, and its most telling figure."""
+
+    key: str
+    paper: Paper | None
+    tally: list[tuple[str, str, int, str]]  # symbol, style, count, words
+    findings: list[ClaimCard]
+    hero: Picture | None
+    claims: list[ClaimCard]
+    sections: list[Section]
+    minutes: str
+
+    @property
+    def label(self) -> str:
+        """Its short name."""
+        return self.paper.label if self.paper else self.key
+
+    @property
+    def hero_mark(self) -> str:
+        """The place of its hero figure, drawn only once."""
+        return self.hero.mark if self.hero else ""
+
+    @property
+    def title(self) -> str:
+        """Its title, or the name of its package."""
+        return self.paper.title if self.paper else self.key
+
+
+def claim_card(
+    judged: Judged,
+    sections: Mapping[tuple[str, str], Section],
+    store: Store,
+    page: Path | None,
+) -> ClaimCard:
+    """Collect what the page shows of one claim."""
+    claim, verdict = judged.claim, judged.verdict
+    section = sections.get((claim.experiment, judged.size))
+    kind, source = OUTCOMES[verdict.outcome][1], source_of(claim)
+    return ClaimCard(
+        judged=judged,
+        mark=claim_anchor(judged),
+        axis=verdict_axis(verdict, published(claim.paper), kind),
+        runs=_runs(judged, section, store, page),
+        figures=[(p.caption, p.mark) for p in section.pictures] if section else [],
+        place=section.mark if section else "",
+        source=f"{source[0].name}:{source[1]}" if source else "",
+        source_link=_source_link(source[0], page) if source else "",
+    )
+
+
+def claim_anchor(judged: Judged) -> str:
+    """Name a claim's place on the page."""
+    return anchor("claim", judged.claim.name, *([] if judged.size == "quick" else [judged.size]))
+
+
+def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section]) -> PaperCard:
+    """Collect what the page shows of one paper; its card names at most six findings."""
+    paper = papers().get(key)
+    headlines = [c for c in claims if c.claim.role == "headline"]
+    records = [r for s in sections for c in s.conditions for r in c.records]
+    return PaperCard(
+        key=key,
+        paper=paper,
+        tally=tally([c.judged for c in claims]),
+        findings=(headlines or list(claims))[:FINDINGS],
+        hero=_hero(paper, sections),
+        claims=list(claims),
+        sections=list(sections),
+        minutes=duration(records),
+    )
+
+
+def tally(judged: Sequence[Judged]) -> list[tuple[str, str, int, str]]:
+    """Count outcomes, in the order of their importance.
+
+    >>> tally([])
+    []
+    """
+    outcomes = [j.verdict.outcome for j in judged]
+    return [
+        (symbol, kind, n, one if n == 1 else many)
+        for outcome, (symbol, kind, one, many) in OUTCOMES.items()
+        if (n := outcomes.count(outcome))
+    ]
+
+
+def duration(records: Sequence[Record]) -> str:
+    """Write how long the runs took, in CPU time of the machine that made them."""
+    minutes = sum(r.cpu_seconds for r in records) / 60
+    if minutes < 1:
+        return "under a minute"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def published(text: str) -> float | None:
+    """Read the published number where it is a single one, or the result of a written sum.
+
+    >>> published("0.951"), published("0.951 - 0.895 = 0.056"), published("-0.5")
+    (0.951, 0.056, -0.5)
+    >>> published("0.864 and 0.917"), published("rises"), published("about 3")
+    (None, None, None)
+    """
+    last = text.rpartition("=")[2].strip()
+    number = re.fullmatch(r"[-−]?\d+(\.\d+)?(e-?\d+)?", last)
+    return float(last.replace("−", "-")) if number else None
+
+
+def _hero(paper: Paper | None, sections: Sequence[Section]) -> Picture | None:
+    """Choose the figure of a paper's card: the first of its list that could be drawn, or any."""
+    drawn = {(s.name, p.mark): p for s in sections for p in s.pictures}
+    for wish in paper.figures if paper else ():
+        experiment, _, title = wish.partition(": ")
+        for (name, mark), picture in drawn.items():
+            if name == experiment and mark.endswith(anchor(title)):
+                return picture
+    return next(iter(drawn.values()), None)
+
+
+def _runs(judged: Judged, section: Section | None, store: Store, page: Path | None) -> list[Run]:
+    """List a claim's runs with the fields that they change and the records that they have."""
+    experiment = EXPERIMENTS[judged.claim.experiment]
+    rows = {c.key: (i, c) for i, c in enumerate(section.conditions)} if section else {}
+    runs = []
+    for name, run in judged.claim.runs(judged.size).items():
+        config = jsonable(experiment.configure(judged.size, **run))
+        i, condition = rows.get(key_of(config, experiment), (0, None))
+        records = condition.records if condition else ()
+        changes = ", ".join(f"{field}={value}" for field, value in run.items())
+        runs.append(
+            Run(
+                name=name,
+                changes="" if changes == name else changes,
+                place=f"{section.mark}-{i}" if section and condition else "",
+                records=[(r.seed, r.id, _link(store.path(r), page)) for r in records],
+            )
+        )
+    return runs
+
+
+def _source_link(file: Path, page: Path | None) -> str:
+    """Link to a source file of the folder one works in; an installed package is only named."""
+    return _link(file, page) if file.is_relative_to(Path.cwd()) else ""
+
+
+def _link(path: Path, page: Path | None) -> str:
+    """Write the address of a file as seen from the page."""
+    if page is None:
+        return ""
+    return quote(Path(os.path.relpath(path.absolute(), page.absolute().parent)).as_posix())

@@ -1,0 +1,421 @@
+"""Charts: numbers become SVG text in the page's colors, without matplotlib."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from recombine.core.claim import Verdict
+from recombine.core.error import Refused
+from recombine.report.grid import Mask, Table, outline, plane, stretches
+from recombine.report.numbers import tick
+from recombine.report.scale import Scale, scale_of
+
+Line = tuple[Sequence[float] | Table, Sequence[float] | Table]  # x and y
+TOP = 2.0  # error maps end at twice the error of a constant answer, so that colors compare
+POINTS = 100  # of one line; more are thinned out
+CHARACTER = 6.4  # pixels of an average character of a label
+
+
+def canvas(width: float, height: float, parts: Iterable[str], alt: str = "") -> Markup:
+    """Wrap parts of a drawing into one SVG element; without `alt` it is decoration."""
+    label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+    return Markup(
+        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" {label}>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def words(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    """Write text whose base line begins, is centered or ends at a pixel."""
+    at = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    style = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y:g}"{at}{style}>{escape(text)}</text>'
+
+
+def upright(x: float, y: float, text: str) -> str:
+    """Write text upwards, centered at a pixel."""
+    turn = f'transform="translate({x:g} {y:g}) rotate(-90)"'
+    return f'<text class="note" text-anchor="middle" {turn}>{escape(text)}</text>'
+
+
+def rule(x1: float, y1: float, x2: float, y2: float, kind: str = "rule") -> str:
+    """Draw a straight line."""
+    return f'<path class="{kind}" d="M{x1:g} {y1:g}L{x2:g} {y2:g}"/>'
+
+
+# -------------------------------------------------------------------------- claims and scores
+
+
+def verdict_axis(verdict: Verdict, published: float | None, kind: str) -> Markup | None:
+    """Draw our interval, the bound with the side that holds, and the published number."""
+    if verdict.value is None or not np.isfinite(verdict.value):
+        return None
+    bounds = [b for b in (verdict.above, verdict.below) if b is not None]
+    ends = [e for e in verdict.interval or () if np.isfinite(e)] or [verdict.value]
+    numbers = [verdict.value, *ends, *bounds, *([] if published is None else [published])]
+    width, middle = 216, 15
+    scale = scale_of(numbers, 8, width - 8, pad=0.12, log=_spread(numbers))
+    low = scale.start if verdict.above is None else scale(verdict.above)
+    high = scale.end if verdict.below is None else scale(verdict.below)
+    parts = [rule(scale.start, middle, scale.end, middle)]
+    if bounds:
+        parts.append(
+            f'<rect class="allowed" x="{low:g}" y="{middle - 9}" width="{max(high - low, 0):g}" '
+            'height="18"/>'
+        )
+    for bound in bounds:
+        x = scale(bound)
+        parts.append(rule(x, middle - 9, x, middle + 9, "bound"))
+        parts.append(words(min(max(x, 16), width - 16), 36, tick(bound), "note", "middle"))
+    if published is not None:
+        x = scale(published)
+        parts.append(f'<path class="published" d="M{x:g} {middle - 6}l5 6l-5 6l-5-6z"/>')
+    a, b = scale(min(ends)), scale(max(ends))
+    parts.append(
+        f'<path class="interval {kind}" d="M{a:g} {middle}L{max(b, a + 0.1):g} {middle}"/>'
+    )
+    parts.append(
+        f'<circle class="value {kind}" cx="{scale(verdict.value):g}" cy="{middle}" r="4"/>'
+    )
+    return canvas(width, 40 if bounds else 28, parts)
+
+
+def _spread(numbers: Sequence[float]) -> bool:
+    return min(numbers) > 0 and max(numbers) > 50 * min(numbers)
+
+
+def strip(
+    groups: Sequence[tuple[str, Sequence[float]]], scale: Scale, mark: float | None
+) -> Markup:
+    """Draw one dot per seed and a bar at each mean, for a cell of a table."""
+    if not any(len(values) for _, values in groups):
+        return Markup()
+    parts = [rule(scale.start, 13, scale.end, 13)]
+    if mark is not None and scale.low <= mark <= scale.high:
+        parts.append(rule(scale(mark), 2, scale(mark), 24, "tick"))
+    shifts = (-4, 4) if len([1 for _, values in groups if len(values)]) > 1 else (0, 0)
+    for (kind, values), shift in zip(groups, shifts, strict=False):
+        for value in values:
+            parts.append(
+                f'<circle cx="{scale(value):g}" cy="{13 + shift}" r="3.2" class="{kind}"/>'
+            )
+        if len(values):
+            x = scale(float(np.mean(values)))
+            parts.append(rule(x, 7 + shift, x, 19 + shift, f"mean {kind}"))
+    return canvas(scale.end + scale.start, 26, parts)
+
+
+def strip_axis(scale: Scale) -> Markup:
+    """Write the ticks above a column of strips."""
+    parts = [words(scale(t), 11, tick(t), "note", "middle") for t in scale.ticks(3)]
+    parts += [rule(scale(t), 14, scale(t), 18, "tick") for t in scale.ticks(3)]
+    return canvas(scale.end + scale.start, 18, parts)
+
+
+# --------------------------------------------------------------------------------------- lines
+
+
+def lines(
+    series: Mapping[str, Sequence[Line]],
+    *,
+    x: str,
+    y: str,
+    alt: str,
+    log: bool | None = None,
+    names: Sequence[str] = (),
+) -> Markup:
+    """Draw one labelled line per condition: the mean over seeds, with thin lines for the seeds.
+
+    - log: whether y is logarithmic; such lines show geometric means
+    - names: words for x = 0, 1, 2, …, such as the layers of a network
+    """
+    drawn = {label: [_finite(line) for line in found] for label, found in series.items()}
+    drawn = {label: [line for line in found if len(line[0])] for label, found in drawn.items()}
+    drawn = {label: found for label, found in drawn.items() if found}
+    values = [v for found in drawn.values() for _, ys in found for v in ys]
+    room = min(34, max([len(label) for label in drawn], default=0)) * CHARACTER + 22
+    left, right, top = 62.0, 760 - room, 14
+    bottom = top + max(230, 15 * len(drawn))
+    up = scale_of(values, bottom, top, log=log)
+    if up.log:
+        drawn = {k: [_positive(line) for line in found] for k, found in drawn.items()}
+    across = scale_of(
+        [v for found in drawn.values() for xs, _ in found for v in xs],
+        left,
+        right,
+        pad=0,
+        log=False,
+    )
+    parts = []
+    for t in up.ticks():
+        parts.append(rule(left, up(t), right, up(t), "grid"))
+        parts.append(words(left - 8, up(t) + 4, tick(t), "note", "end"))
+    places = [(float(i), name) for i, name in enumerate(names)] or [
+        (t, tick(t)) for t in across.ticks(5)
+    ]
+    for at, name in places:
+        parts.append(words(across(at), bottom + 18, name, "note", "middle"))
+    parts.append(words((left + right) / 2, bottom + 38, x, "note", "middle"))
+    parts.append(upright(13, (top + bottom) / 2, y))
+    ends: list[tuple[float, float, str, str]] = []
+    for i, (label, found) in enumerate(drawn.items()):
+        kind = f"line-{i % 8}" + (" dashed" if i >= 8 else "")
+        if len(found) > 1:
+            path = "".join(_path(line, across, up) for line in found)
+            parts.append(f'<path class="seed {kind}" d="{path}"/>')
+        middle = _typical(found, up.log)
+        if not len(middle[0]):
+            continue
+        parts.append(f'<path class="typical {kind}" d="{_path(middle, across, up)}"/>')
+        ends.append((across(middle[0][-1]), up(middle[1][-1]), label, kind))
+    for (end, y_end, label, kind), y_label in zip(
+        ends, _dodge([e[1] for e in ends], top, bottom), strict=True
+    ):
+        parts.append(rule(end + 2, y_end, right + 14, y_label, f"leader {kind}"))
+        parts.append(words(right + 18, y_label + 4, _short(label, 34), kind))
+    return canvas(760, bottom + 46, parts, alt)
+
+
+def _finite(line: Line) -> tuple[Table, Table]:
+    xs, ys = (np.asarray(side, dtype=np.float64) for side in line)
+    keep = np.isfinite(ys)
+    return xs[keep], ys[keep]
+
+
+def _positive(line: tuple[Table, Table]) -> tuple[Table, Table]:
+    """Keep the points that have a logarithm."""
+    return line[0][line[1] > 0], line[1][line[1] > 0]
+
+
+def _typical(found: Sequence[tuple[Table, Table]], log: bool) -> tuple[Table, Table]:
+    """Average lines, or their logarithms, at the x that all of them have."""
+    common = found[0][0]
+    for xs, _ in found[1:]:
+        common = np.intersect1d(common, xs)
+    sides = [ys[np.searchsorted(xs, common)] for xs, ys in found]
+    return common, np.exp(np.mean(np.log(sides), axis=0)) if log else np.mean(sides, axis=0)
+
+
+def _path(line: tuple[Table, Table], across: Scale, up: Scale) -> str:
+    """Write a line as a path of at most `POINTS` points or so, its last one included."""
+    if not len(line[0]):
+        return ""
+    step = -(-len(line[0]) // POINTS)
+    xs, ys = (np.append(side[:-1:step], side[-1]) for side in line)
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in zip(across.many(xs), up.many(ys), strict=True))
+
+
+def _dodge(heights: Sequence[float], top: float, bottom: float, gap: float = 14) -> list[float]:
+    """Move labels apart so that none covers another.
+
+    >>> _dodge([50, 52, 10], 0, 100)
+    [50, 64, 10]
+    """
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    placed = list(heights)
+    last = top - gap
+    for i in order:
+        placed[i] = last = max(placed[i], last + gap)
+    limit = bottom + gap
+    for i in reversed(order):
+        placed[i] = limit = min(placed[i], limit - gap)
+    return placed
+
+
+def _short(label: str, most: int) -> str:
+    return label if len(label) <= most else label[: most - 1] + "…"
+
+
+# ------------------------------------------------------------------------------ maps and images
+
+
+def heat_map(
+    table: Table,
+    support: Mask | None,
+    *,
+    low: float = 0.0,
+    high: float = TOP,
+    names: Sequence[str] = ("factor 1", "factor 2"),
+    alt: str,
+) -> Markup:
+    """Draw the value of every cell with the held-out cells outlined; one factor gives a line.
+
+    The table is indexed [x, y]; x runs to the right and y downwards, as in an image.
+    """
+    shown = np.ones(np.shape(table), dtype=bool) if support is None else support
+    cells, inside, _ = plane(table, shown)
+    if cells.ndim == 1:
+        return _profile(cells, inside, high, names, alt)
+    unit = 280 / max(cells.shape)
+    width, height = (max(side * unit, 70.0) for side in cells.shape)
+    left, top = 42.0, 4.0
+    across = Scale(-0.5, cells.shape[0] - 0.5, left, left + width)
+    down = Scale(-0.5, cells.shape[1] - 0.5, top, top + height)
+    picture = image(error_colors(cells.T, low, high), left, top, width, height)
+    edges = "".join(
+        f"M{across(a):g} {down(b):g}L{across(c):g} {down(d):g}"
+        for (a, b), (c, d) in outline(inside)
+    )
+    parts = [picture]
+    if edges:
+        parts += [f'<path class="case" d="{edges}"/>', f'<path class="edge" d="{edges}"/>']
+    for t in _whole(across):
+        parts.append(words(across(t), top + height + 15, tick(t), "note", "middle"))
+    for t in _whole(down):
+        parts.append(words(left - 7, down(t) + 4, tick(t), "note", "end"))
+    if names[0]:
+        parts.append(words(left + width / 2, top + height + 32, f"{names[0]} →", "note", "middle"))
+    if names[1]:
+        parts.append(upright(12, top + height / 2, f"← {names[1]}"))
+    return canvas(left + width + 6, top + height + 38, parts, alt)
+
+
+def _whole(scale: Scale) -> list[float]:
+    return [t for t in scale.ticks(4) if t == round(t)]
+
+
+def _profile(error: Table, support: Mask, high: float, names: Sequence[str], alt: str) -> Markup:
+    """Draw the error along one factor, with the held-out values shaded."""
+    left, right, top, bottom = 46.0, 330.0, 10.0, 172.0
+    across = Scale(-0.5, len(error) - 0.5, left, right)
+    up = Scale(0, max(high, float(np.nanmax(error, initial=0.0))) * 1.04, bottom, top)
+    parts = [
+        f'<rect class="held-back" x="{across(a - 0.5):g}" y="{top:g}" '
+        f'width="{across(b - 0.5) - across(a - 0.5):g}" height="{bottom - top:g}"/>'
+        for a, b in stretches(~support)
+    ]
+    for t in up.ticks(3):
+        parts.append(rule(left, up(t), right, up(t), "grid"))
+        parts.append(words(left - 7, up(t) + 4, tick(t), "note", "end"))
+    for t in _whole(across):
+        parts.append(words(across(t), bottom + 16, tick(t), "note", "middle"))
+    at = np.arange(len(error), dtype=np.float64)
+    parts.append(f'<path class="typical" d="{_path(_finite((at, error)), across, up)}"/>')
+    parts.append(words((left + right) / 2, bottom + 34, f"{names[0]} →", "note", "middle"))
+    return canvas(right + 10, bottom + 42, parts, alt)
+
+
+def color_bar(low: float, high: float, marks: Sequence[tuple[float, str]]) -> Markup:
+    """Draw the key of `heat_map` with words below some values."""
+    across = Scale(low, high if high > low else low + 1, 4, 316)
+    ramp = np.linspace(low, high, 64)[None]
+    parts = [image(error_colors(ramp, low, high), across.start, 2, across.end - across.start, 12)]
+    for value, text in marks:
+        x = across(value)
+        anchor = "start" if x < 20 else "end" if x > 300 else "middle"
+        parts += [rule(x, 14, x, 18, "tick"), words(x, 30, text, "note", anchor)]
+    return canvas(320, 36, parts, f"Colors: {', '.join(text for _, text in marks)}.")
+
+
+def error_colors(values: Table, low: float, high: float) -> Any:
+    """Color values as RGBA bytes; cells without a value are a translucent gray."""
+    from recombine.report.plot import color_map
+
+    span = high - low if high > low else 1.0
+    return color_map()(np.ma.masked_invalid((np.asarray(values) - low) / span), bytes=True)
+
+
+def image(pixels: Any, x: float, y: float, width: float, height: float) -> str:
+    """Place an array of bytes (rows, columns[, channels]) as a picture with sharp pixels."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(stream, format="PNG")
+    data = base64.b64encode(stream.getvalue()).decode()
+    return (
+        f'<image x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" '
+        f'preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+    )
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images of a model, gray (n, rows, columns) or color (n, 3, rows, columns).
+
+    - truth: the target of each, if there is one
+    - places: what is written below each: a word, or the values of its factors
+    """
+
+    title: str
+    kind: str  # "seen", "held" or ""
+    model: Any
+    truth: Any = None
+    places: Any = None
+
+
+def images(groups: Sequence[Images], alt: str) -> Markup:
+    """Draw groups of images side by side, each below its target."""
+    groups = sorted(groups, key=lambda g: ("seen", "held", "").index(g.kind))
+    for g in groups:
+        _check_images(g)
+    rows = ["truth", "model"] if any(g.truth is not None for g in groups) else ["model"]
+    total = sum(len(g.model) for g in groups)
+    left, gap = 22.0 if len(rows) > 1 else 2.0, 12.0
+    unit = min(64.0, (328 - left - gap * (len(groups) - 1)) / total)
+    tall = unit * groups[0].model.shape[-2] / groups[0].model.shape[-1]
+    bottom = 24 + len(rows) * tall
+    parts = [
+        upright(12, 24 + (i + 0.5) * tall, row)
+        for i, row in enumerate(rows if len(rows) > 1 else [])
+    ]
+    x, below = left, 0
+    for g in groups:
+        width = unit * len(g.model)
+        parts.append(words(x, 16, g.title, f"strong {g.kind}".strip()))
+        reference = g.model if g.truth is None else g.truth
+        low, high = float(np.min(reference)), float(np.max(reference))
+        strips = [_side_by_side(some) for some in (g.truth, g.model) if some is not None]
+        pixels = np.clip((np.concatenate(strips) - low) / ((high - low) or 1.0), 0, 1) * 255
+        top = bottom - len(strips) * tall
+        parts.append(image(pixels.astype(np.uint8), x, top, width, len(strips) * tall))
+        parts += [
+            rule(x + i * unit, top, x + i * unit, bottom, "seam") for i in range(1, len(g.model))
+        ]
+        parts += [rule(x, bottom - tall, x + width, bottom - tall, "seam")] * (len(strips) > 1)
+        for i, place in enumerate(_places(g.places, unit)):
+            for n, line in enumerate(place):
+                at = (x + (i + 0.5) * unit, bottom + 14 + 13 * n)
+                parts.append(words(*at, line, "note", "middle"))
+            below = max(below, len(place))
+        x += width + gap
+    return canvas(330, bottom + 6 + 13 * below, parts, alt)
+
+
+def _check_images(g: Images) -> None:
+    shape = np.shape(g.model)
+    if not (len(shape) == 3 or (len(shape) == 4 and shape[1] == 3)) or not shape[0]:
+        raise Refused(
+            f"images() needs (n, rows, columns) or (n, 3, rows, columns), n >= 1; got {shape}."
+        )
+    if g.truth is not None and np.shape(g.truth) != shape:
+        raise Refused(f"images() needs targets of shape {shape}; got {np.shape(g.truth)}.")
+    if g.places is not None and len(g.places) != shape[0]:
+        raise Refused(f"images() needs {shape[0]} places, one per image; got {len(g.places)}.")
+
+
+def _side_by_side(images: Any) -> Any:
+    """Join images into one strip: (rows, columns) or (rows, columns, 3)."""
+    planes = [im if im.ndim == 2 else np.moveaxis(im, 0, -1) for im in np.asarray(images, float)]
+    return np.concatenate(planes, axis=1)
+
+
+def _places(places: Any, room: float) -> list[list[str]]:
+    """Write what is below each image, in one line if there is room.
+
+    >>> _places([[1.0, 2.0]], 60), _places([[1.0, 2.0]], 20), _places(["conv 1"], 60)
+    ([['1, 2']], [['1', '2']], [['conv 1']])
+    """
+    if places is None:
+        return []
+    rows = [[v if isinstance(v, str) else f"{float(v):.3g}" for v in np.ravel(z)] for z in places]
+    rows = [[*row[:3], "…"] if len(row) > 3 else row for row in rows]
+    widest = max(len(", ".join(row)) for row in rows)
+    return [[", ".join(row)] for row in rows] if CHARACTER * widest < room else rows

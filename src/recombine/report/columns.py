@@ -1,0 +1,74 @@
+"""Columns: the scores that a short table shows, chosen by the schema, with one dot per seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from recombine.core.claim import Claim, Rule, terms
+from recombine.core.score import Score, schema
+from recombine.report.chart import strip, strip_axis
+from recombine.report.conditions import Condition
+from recombine.report.numbers import mean, mean_span
+from recombine.report.scale import scale_of
+
+COLUMNS = 4  # of the table with dots; the folded table has all scores
+SIDES = {"id": "seen", "ood": "held"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One quantity of the results table: a score, or one on seen and on held-out combinations."""
+
+    title: str
+    about: str
+    better: str
+    axis: Markup
+    cells: list[tuple[list[tuple[str, str, str]], Markup]]  # (side, mean, interval), and dots
+
+
+def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]) -> list[Column]:
+    """Draw the scores that a short table shows: one dot per seed, one row per condition."""
+    names = list(dict.fromkeys(k for c in split for r in c.done for k in r.scores))
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name in short_list(names, experiment, claims):
+        base, _, side = name.rpartition("_")
+        kind = SIDES.get(side, "")
+        groups.setdefault(base if kind else name, []).append((kind, name))
+    drawn = []
+    for title, sides in sorted(groups.items(), key=lambda group: -len(group[1]))[:COLUMNS]:
+        sides.sort(key=lambda side: side[0] != "seen")
+        values = [c.values(name) for c in split for _, name in sides]
+        score = schema(sides[0][1], experiment) or Score(sides[0][1])
+        mark = 1.0 if score.unit.startswith("of a constant") else None
+        every = [v for some in values for v in some]
+        log = False if score.unit.startswith("share") else None
+        scale = scale_of([*every, *([1.0] if mark else [])], 8, 128, log=log)
+        cells = [
+            (
+                [
+                    (kind, mean(found), mean_span(found))
+                    for kind, name in sides
+                    if (found := c.values(name))
+                ],
+                strip([(kind or "plain", c.values(name)) for kind, name in sides], scale, mark),
+            )
+            for c in split
+        ]
+        about, words = score.about or score.unit, title.replace("_", " ")
+        drawn.append(Column(words, about, score.better, strip_axis(scale), cells))
+    return drawn
+
+
+def short_list(names: Iterable[str], experiment: str, claims: Sequence[Claim] = ()) -> list[str]:
+    """Choose the scores for tables that have room for a few.
+
+    Those declared as summary; else those that claims are decided by; else the first ones.
+    """
+    names = list(names)
+    summary = [n for n in names if (score := schema(n, experiment)) is not None and score.summary]
+    rules = [c.check for c in claims if isinstance(c.check, Rule)]
+    decisive = {word for rule in rules for word in terms(rule.score)}
+    return summary or [n for n in names if n in decisive] or names[:COLUMNS]

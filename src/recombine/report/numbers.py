@@ -1,0 +1,66 @@
+"""Numbers and intervals as text, in tables, pages and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, isfinite, log10
+
+import numpy as np
+
+from recombine.core.claim import interval
+
+
+def number(value: float | None) -> str:
+    """Write a number with three significant digits, or two if it is very small or large.
+
+    >>> number(1.0832), number(0.00027), number(0.64), number(42), number(1234.5), number(None)
+    ('1.08', '2.7e-04', '0.640', '42.0', '1234', '–')
+    """
+    if value is None or value != value:
+        return "–"
+    if not isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-3 or abs(value) >= 1e5:
+        return f"{value:.1e}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+def span(interval: Sequence[float] | None) -> str:
+    """Write an interval; an unbounded one is a dash.
+
+    >>> span((1.02, 1.14)), span((float("-inf"), float("inf"))), span(None)
+    ('[1.02, 1.14]', '–', '–')
+    """
+    if interval is None or not any(isfinite(end) for end in interval):
+        return "–"
+    return f"[{number(interval[0])}, {number(interval[1])}]"
+
+
+def mean(values: Sequence[float]) -> str:
+    """Write the mean of some values."""
+    return number(float(np.mean(values)) if len(values) else None)
+
+
+def mean_span(values: Sequence[float]) -> str:
+    """Write the interval of the mean of some values; empty for a single value.
+
+    >>> mean_span([1.0, 2.0, 3.0]), mean_span([1.0])
+    ('[-0.484, 4.48]', '')
+    """
+    return span(interval(values)) if len(values) > 1 else ""
+
+
+def tick(value: float) -> str:
+    """Write the label of a tick, with powers of ten where zeros would be many.
+
+    >>> tick(100.0), tick(0.05), tick(1e-6), tick(2e-6), tick(-0.5), tick(200000.0)
+    ('100', '0.05', '10⁻⁶', '2·10⁻⁶', '-0.5', '2·10⁵')
+    """
+    if value == 0 or 9e-4 < abs(value) < 99_999:
+        return f"{value:g}"
+    power = floor(log10(abs(value)) + 1e-9)
+    times = f"{value / 10.0**power:.2g}"
+    raised = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if times == "1" else f"{times}·10{raised}"

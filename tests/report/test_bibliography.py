@@ -1,0 +1,40 @@
+"""Papers are identified once, and everything that names them agrees."""
+
+import re
+
+import pytest
+
+from recombine.core.experiment import EXPERIMENTS
+from recombine.core.registry import FIGURES
+from recombine.report.bibliography import papers
+
+
+def test_every_paper_with_an_experiment_is_identified():
+    assert set(papers()) == {entry.family for entry in EXPERIMENTS.values()}
+
+
+@pytest.mark.parametrize("paper", papers().values(), ids=papers())
+def test_a_paper_has_what_a_reader_needs(paper):
+    assert len(re.findall(r"[.](?= [A-Z]|$)", paper.summary)) == 3
+    assert re.fullmatch(r"\d{4}\.\d{5}", paper.arxiv)
+    assert paper.link.endswith(paper.arxiv)
+    assert all(re.fullmatch(r"[^,]+, [^,]+", author) for author in paper.authors)
+    assert paper.authors[0].lower().startswith(paper.key.rstrip("0123456789"))
+    assert set(paper.figures) <= set(FIGURES)
+
+
+def test_bibtex():
+    assert papers()["brady2024"].bibtex.splitlines() == [
+        "@inproceedings{brady2024,",
+        "  title = {{Interaction Asymmetry: A General Principle for Learning Composable "
+        "Abstractions}},",
+        "  author = {Brady, Jack and von Kügelgen, Julius and Lachapelle, Sébastien and "
+        "Buchholz, Simon and Kipf, Thomas and Brendel, Wieland},",
+        "  booktitle = {International Conference on Learning Representations},",
+        "  year = {2025},",
+        "  eprint = {2411.07784},",
+        "  archiveprefix = {arXiv},",
+        "  url = {https://arxiv.org/abs/2411.07784},",
+        "}",
+    ]
+    assert papers()["qian2025"].bibtex.startswith("@misc{")

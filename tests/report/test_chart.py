@@ -1,0 +1,189 @@
+"""Charts put the right numbers at the right pixels, and show everything they are given."""
+
+import base64
+import io
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from recombine.core.claim import HOLDS, OPEN, Verdict
+from recombine.core.error import Refused
+from recombine.report import chart
+from recombine.report.plot import color_map
+from recombine.report.scale import Scale, scale_of
+
+
+def texts(svg):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def pictures(svg):
+    codes = re.findall(r'href="data:image/png;base64,([^"]*)"', svg)
+    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(code)))) for code in codes]
+
+
+# ------------------------------------------------------------------------------------- scales
+
+numbers = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda v: v == 0 or abs(v) > 1e-6)
+
+
+@given(st.lists(numbers, min_size=1, max_size=8), st.sampled_from([None, False]))
+def test_a_scale_keeps_order_and_stays_on_its_axis(values, log):
+    scale = scale_of(values, 10, 110, log=log)
+    pixels = [scale(v) for v in sorted(values)]
+    assert pixels == sorted(pixels)
+    assert all(10 <= p <= 110 for p in pixels)
+    np.testing.assert_allclose(scale.many(np.sort(values)), pixels, atol=0.051)
+    ticks = scale.ticks()
+    assert ticks == sorted(ticks)
+    assert len(ticks) <= 10
+    assert all(scale.low * 0.998 <= t <= scale.high * 1.002 for t in ticks if t > 0)
+
+
+def test_a_wide_positive_spread_is_logarithmic_and_cut_five_decades_down():
+    assert scale_of([0.01, 1.0], 0, 1).log
+    assert not scale_of([0.0, 1.0], 0, 1).log
+    assert not scale_of([0.5, 1.0], 0, 1).log
+    cut = scale_of([1e-12, 1.0], 0, 100)
+    assert cut.low == pytest.approx(1e-5, rel=0.6)
+    assert cut(1e-12) == 0
+    assert Scale(1, 100, 0, 100, log=True)(10) == 50
+
+
+# ------------------------------------------------------------------------------ claims, scores
+
+
+def test_a_verdict_shows_interval_bound_and_published_number():
+    verdict = Verdict(HOLDS, 0.7, (0.6, 0.8), 5, "", above=0.5)
+    svg = chart.verdict_axis(verdict, 0.9, "holds")
+    a, b = map(float, re.search(r'interval holds" d="M([\d.]+) 15L([\d.]+) 15', svg).groups())
+    value = float(re.search(r'class="value holds" cx="([\d.]+)"', svg)[1])
+    bound = float(re.search(r'class="bound" d="M([\d.]+)', svg)[1])
+    paper = float(re.search(r'class="published" d="M([\d.]+)', svg)[1])
+    left, width = map(
+        float, re.search(r'allowed" x="([\d.]+)" y="6" width="([\d.]+)"', svg).groups()
+    )
+    assert bound < a < value < b < paper
+    assert (value - a) == pytest.approx(b - value, abs=0.2)
+    assert left == bound
+    assert left + width == 208  # all above the bound is allowed, to the end of the axis
+    assert texts(svg) == ["0.5"]
+    assert "published" not in chart.verdict_axis(verdict, None, "holds")
+
+
+def test_a_verdict_without_a_number_has_no_axis_and_unbounded_intervals_are_no_trouble():
+    assert chart.verdict_axis(Verdict(OPEN), None, "open") is None
+    unbounded = Verdict(OPEN, 1.0, (float("-inf"), float("inf")), 5, "", above=0.5)
+    assert "NaN" not in (svg := chart.verdict_axis(unbounded, None, "open"))
+    assert "inf" not in svg.replace("interval", "")
+
+
+def test_strips_have_one_dot_per_seed_and_a_bar_at_each_mean():
+    scale = Scale(0, 1, 0, 100)
+    svg = chart.strip([("seen", [0.2, 0.4]), ("held", [0.9])], scale, 1.0)
+    dots = re.findall(r'circle cx="([\d.]+)" cy="(\d+)" r="3.2" class="(\w+)"', svg)
+    assert dots == [("20", "9", "seen"), ("40", "9", "seen"), ("90", "17", "held")]
+    assert re.findall(r'"mean (\w+)" d="M([\d.]+)', svg) == [("seen", "30"), ("held", "90")]
+    assert not chart.strip([("seen", [])], scale, None)
+
+
+# --------------------------------------------------------------------------------------- lines
+
+
+def test_lines_average_logarithms_at_common_steps_and_label_each_line():
+    series = {
+        "a": [([1, 2, 3], [1.0, 1e-2, 0.0]), ([1, 2], [100.0, 1e-4])],
+        "b": [([1, 2], [1, 1])],
+    }
+    svg = chart.lines(series, x="step", y="loss", alt="Loss.", log=True)
+    seeds = re.findall(r'class="seed line-\d" d="([^"]*)"', svg)
+    assert [path.count("M") for path in seeds] == [2]  # one line needs no thin copy
+    middle = re.findall(r'class="typical line-(\d)" d="([^"]*)"', svg)
+    assert [i for i, _ in middle] == ["0", "1"]
+    assert middle[0][1].count("L") == 1  # two common steps
+    first, last = (float(p.split()[1]) for p in middle[0][1].strip("M").split("L"))
+    low, high = (float(p.split()[1]) for p in seeds[0].split("M")[1].split("L")[:2])
+    assert first < low  # the mean of 1 and 100 is above 1
+    assert last > high  # and that of 1e-2 and 1e-4 below 1e-2
+    assert {"a", "b", "step", "loss"} <= set(texts(svg))
+
+
+def test_lines_over_named_places_and_without_any_number():
+    svg = chart.lines({"a": [([0, 1], [0.5, 0.7])]}, x="", y="share", alt="", names=["in", "out"])
+    assert {"in", "out", "a"} <= set(texts(svg))
+    assert chart.lines({"a": [([0], [float("nan")])]}, x="", y="", alt="")
+
+
+@given(st.lists(st.floats(0, 300, allow_subnormal=False), min_size=1, max_size=12))
+def test_labels_never_cover_each_other(heights):
+    placed = sorted(chart._dodge(heights, 0, 300))
+    assert all(b - a >= 13.99 for a, b in pairwise(placed))
+
+
+# ------------------------------------------------------------------------------ maps and images
+
+
+def test_heat_map_draws_x_to_the_right_and_y_downwards():
+    error = np.zeros((5, 3))
+    error[4, 0] = 1.0
+    svg = chart.heat_map(error, error < 1, high=1.0, names=("x", "y"), alt="Error.")
+    (picture,) = pictures(svg)
+    assert picture.shape == (3, 5, 4)
+    expected = color_map()([0.0, 1.0], bytes=True)
+    assert (picture[0, 4] == expected[1]).all()
+    assert (picture.reshape(-1, 4) == expected[0]).all(axis=1).sum() == 14
+    assert svg.count('class="edge"') == 1
+    assert {"x →", "← y"} <= set(texts(svg))
+
+
+def test_a_cell_without_a_query_is_drawn_apart_and_nothing_held_out_has_no_outline():
+    svg = chart.heat_map(np.array([[np.nan, 0.0], [0.5, 2.0]]), None, alt="")
+    (picture,) = pictures(svg)
+    assert picture[0, 0, 3] < 255 == picture[1, 1, 3]
+    assert 'class="edge"' not in svg
+
+
+def test_one_factor_gives_a_line_with_held_out_values_shaded():
+    svg = chart.heat_map(np.array([0.1, 0.9, 0.2]), np.array([True, False, True]), alt="")
+    assert svg.count('class="held-back"') == 1
+    assert svg.count('class="typical"') == 1
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 5), (2, 3, 6, 5)], ids=["gray", "color"])
+def test_images_put_targets_above_outputs_and_seen_before_held_out(shape):
+    truth = np.linspace(0, 1, np.prod(shape)).reshape(shape)
+    groups = [
+        chart.Images("held out", "held", 1 - truth, truth, [[0, 1], [4, 5]]),
+        chart.Images("seen", "seen", truth, truth, [[2, 3], [6, 7]]),
+    ]
+    svg = chart.images(groups, "Images.")
+    seen, held = pictures(svg)
+    gray = len(shape) == 3
+    strip = np.concatenate([im if gray else np.moveaxis(im, 0, -1) for im in truth], axis=1)
+    np.testing.assert_allclose(seen[:6], strip * 255, atol=1)
+    np.testing.assert_allclose(held[6:], 255 - strip * 255, atol=1)
+    words = ["truth", "model", "seen", "2, 3", "6, 7", "held out", "0, 1", "4, 5"]
+    assert texts(svg) == words
+
+
+def test_images_without_targets_are_labelled_and_bad_shapes_refused():
+    svg = chart.images([chart.Images("layers", "", np.eye(3)[None], None, ["conv 1"])], "")
+    assert texts(svg) == ["layers", "conv 1"]
+    with pytest.raises(Refused, match=r"needs \(n, rows, columns\)"):
+        chart.images([chart.Images("", "", np.ones((2, 2)))], "")
+    with pytest.raises(Refused, match="targets of shape"):
+        chart.images([chart.Images("", "", np.ones((1, 2, 2)), np.ones((1, 2, 3)))], "")
+    with pytest.raises(Refused, match="needs 1 places"):
+        chart.images([chart.Images("", "", np.ones((1, 2, 2)), None, ["a", "b"])], "")
+
+
+def test_words_are_escaped():
+    svg = chart.lines({"<b>": [([0, 1], [1, 2])]}, x='"x"', y="&", alt='"<a>"')
+    assert "<b>" not in svg
+    assert "&lt;b&gt;" in svg
+    assert 'aria-label="&quot;&lt;a&gt;&quot;"' in svg

@@ -1,0 +1,82 @@
+"""Conditions are named by the claims that run them, else by what sets them apart."""
+
+from dataclasses import replace
+
+import pytest
+
+from recombine.core.claim import CLAIMS, Claim, Verdict
+from recombine.core.registry import find
+from recombine.report.conditions import conditions, varying
+from recombine.runs.record import Record, jsonable
+
+NAME = "liang2025.hidden_square"
+
+
+def labels(*configs):
+    records = [Record(str(i), "mine.own", "quick", c, 0) for i, c in enumerate(configs)]
+    return [c.label for c in conditions(records)]
+
+
+def test_conditions_are_named_by_what_sets_them_apart():
+    a, b = {"model": "a", "code": "x", "steps": 10}, {"model": "b", "code": "x", "steps": 5}
+    assert labels(a, b) == ["a", "b"]  # steps differ, too, but one field is enough
+    assert labels(a, {**a, "steps": 9}) == ["steps=9", "steps=10"]
+    assert labels(a) == ["own"]
+    assert labels({**a, "deep": True}, {**a, "deep": False}) == ["deep=False", "deep=True"]
+
+
+def test_a_label_leaves_out_what_is_usual():
+    a = {"model": "a", "code": "x", "depth": 3}
+    configs = [a, {**a, "depth": 4}, {**a, "code": "y"}, {**a, "model": "b"}]
+    assert sorted(labels(*configs)) == ["x", "x · b", "x · depth=4", "y"]
+
+
+def records_of(*changes):
+    experiment = find("experiment", NAME)
+    configs = [jsonable(experiment.configure(**change)) for change in changes]
+    return [Record(str(i), NAME, "quick", c, 0) for i, c in enumerate(configs)]
+
+
+def claim(runs):
+    return Claim("liang2025.x", "X.", NAME, lambda e: Verdict("holds"), lambda size: runs)
+
+
+def test_a_claim_names_its_runs():
+    records = records_of({"decoder": "mlp"}, {"decoder": "cnn"}, {"decoder": "outer"})
+    runs = {"the MLP": {"decoder": "mlp"}, "decoder=cnn": {"decoder": "cnn"}}
+    split = conditions(records, [claim(runs)])
+    assert [c.label for c in split] == ["the MLP", "cnn", "outer"]
+    both = [claim({"one": {"decoder": "mlp"}}), claim(runs), claim(runs)]
+    assert conditions(records, both)[0].label == "the MLP"  # the more common name
+
+
+def test_two_runs_of_one_name_stay_apart():
+    records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
+    claims = [claim({"plain": {"decoder": "mlp"}}), claim({"plain": {"decoder": "cnn"}})]
+    assert [c.label for c in conditions(records, claims)] == ["plain · mlp", "plain · cnn"]
+
+
+def test_records_from_before_a_field_was_added_are_of_the_same_condition():
+    (record,) = records_of({"decoder": "mlp"})
+    older = replace(record, id="b", seed=1, config=dict(list(record.config.items())[:-1]))
+    (condition,) = conditions([record, older], [claim({"the MLP": {"decoder": "mlp"}})])
+    assert condition.label == "the MLP"
+    assert len(condition.records) == 2
+
+
+def test_fields_that_do_not_vary_are_not_listed():
+    configs = [{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1, "b": 3, "c": None}]
+    assert varying(configs, "mine.own") == ["b"]
+
+
+@pytest.mark.parametrize("name", sorted({c.experiment for c in CLAIMS.values()}))
+def test_the_runs_of_every_experiment_have_different_names(name):
+    experiment = find("experiment", name)
+    claims = [c for c in CLAIMS.values() if c.experiment == name]
+    runs = [run for c in claims for run in c.runs("quick").values()]
+    configs = {repr(cfg): cfg for cfg in (experiment.configure(**run) for run in runs)}
+    records = [
+        Record(str(i), name, "quick", jsonable(cfg), 0) for i, cfg in enumerate(configs.values())
+    ]
+    split = [c.label for c in conditions(records, claims)]
+    assert len(set(split)) == len(split) == len(configs)
