@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
+from recombine.core.sets import cross, everything
 from recombine.core.space import Points, Space, cube
-from recombine.core.support import cross, everything
 from recombine.diagnostics.sufficiency import rank, sufficiency
 from recombine.maps.compose import Composition, compose, sigmoid
 

@@ -15,7 +15,7 @@ from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
 from recombine.core.registry import FIGURES, MODELS, first_line
 from recombine.core.score import declared, schema
-from recombine.core.support import box
+from recombine.core.sets import box
 from recombine.core.task import TASKS, Data
 from recombine.models.decoders import mlp
 from recombine.report.plot import svg

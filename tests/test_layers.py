@@ -14,8 +14,8 @@ ROOT = Path(recombine.__file__).parent
 
 # Each layer may import the ones before it; files of one package may import each other, except
 # that the nouns of the core stand in their own order and no paper imports another.
-CORE = ("error", "disk", "seed", "registry", "score", "space", "support", "task", "diagnostic")
-CORE += ("experiment", "claim")
+CORE = ("error", "disk", "seed", "registry", "score", "space", "boxes", "support", "sets")
+CORE += ("shapes", "task", "diagnostic", "experiment", "claim")
 PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),

@@ -6,8 +6,9 @@ import torch
 
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
+from recombine.core.sets import box, fraction, table, values
 from recombine.core.space import cube, grid
-from recombine.core.support import NotCompositional, box, fraction, table, values
+from recombine.core.support import NotCompositional
 from recombine.core.task import Task
 from recombine.runs.run import execute
 from recombine.tasks.bumps import bumps, hole

@@ -7,8 +7,9 @@ from torch import nn
 
 from recombine.core.diagnostic import Observed, measure, observe
 from recombine.core.error import Refused
+from recombine.core.sets import box, everything
 from recombine.core.space import grid
-from recombine.core.support import NotCompositional, box, everything
+from recombine.core.support import NotCompositional
 from recombine.core.task import Split, Task
 from recombine.diagnostics.factorization import (
     LARGEST,

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from recombine.core.diagnostic import Observed
+from recombine.core.sets import box, table
 from recombine.core.space import grid
-from recombine.core.support import Support, box, table
+from recombine.core.support import Support
 from recombine.core.task import Task
 from recombine.diagnostics.additivity import additive_share, additivity
 from recombine.diagnostics.position import deep, peak, position

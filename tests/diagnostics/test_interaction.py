@@ -10,7 +10,7 @@ from torch import nn
 
 from recombine.core.diagnostic import observe
 from recombine.core.error import Refused
-from recombine.core.support import box
+from recombine.core.sets import box
 from recombine.diagnostics.interaction import interaction, interaction_order
 from recombine.diagnostics.shares import apart, dispersion
 from recombine.maps.derivatives import energies

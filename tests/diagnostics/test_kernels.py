@@ -10,8 +10,8 @@ from torch.func import functional_call, jacrev
 
 from recombine.core.diagnostic import Observed
 from recombine.core.error import Refused
+from recombine.core.sets import box
 from recombine.core.space import grid
-from recombine.core.support import box
 from recombine.core.task import Data, Task
 from recombine.diagnostics.conjunctions import (
     accuracy,

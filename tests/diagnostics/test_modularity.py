@@ -12,7 +12,7 @@ from torch import nn
 
 from recombine.core.diagnostic import observe, predict
 from recombine.core.error import Refused
-from recombine.core.support import everything
+from recombine.core.sets import everything
 from recombine.core.task import Data
 from recombine.diagnostics.modularity import (
     between_hidden,

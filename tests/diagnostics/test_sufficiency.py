@@ -6,13 +6,11 @@ import torch
 from torch import nn
 
 from recombine.core.error import Refused
-from recombine.core.space import Factor, Space, cube, grid
-from recombine.core.support import Band, axes, band, box, cross, everything, table, values
+from recombine.core.sets import axes, box, cross, everything, values
+from recombine.core.space import cube
 from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
 from recombine.diagnostics.theorem import certify, reconstruct
 from recombine.maps.compose import Combination, alpha, compose, gated, product, sigmoid, step
-from recombine.theory.marginal import boxes, compositional, marginal, missing, pieces
-from recombine.theory.partners import partners
 
 SQUARE = cube(a=1, b=1)
 SPRITES = cube(first=5, second=5)
@@ -50,169 +48,16 @@ def bump(color, pixels=6, ground=0.0):
     return part
 
 
-# Marginals.
-
-
-def test_boxes_hold_what_the_support_holds():
-    supports = [
-        everything(),
-        box(a=(0.2, 0.6)) | box(b=(0.5, 1)),
-        ~(box(a=(0.2, 0.6)) | box(b=(0.5, 1))),
-        box(a=(0.1, 0.9)) - box(a=(0.3, 0.5), b=(0.3, 0.5)),
-        (box(a=(0, 0.5)) | box(b=(0, 0.5))) & ~box(a=(0.1, 0.2)),
-    ]
-    z = np.random.default_rng(0).random((4000, 2))
-    for support in supports:
-        found = boxes(SQUARE, support)
-        inside = ((z[:, None] >= found[:, 0]) & (z[:, None] <= found[:, 1])).all(axis=2).any(axis=1)
-        np.testing.assert_array_equal(inside, support.contains(SQUARE, z), err_msg=str(support))
-
-
-def test_boxes_know_planes_lines_and_points_and_the_open_end_of_an_interval():
-    assert boxes(SQUARE, cross(a=[0.5], b=[0.25])).tolist() == [
-        [[0.5, 0.0], [0.5, 1.0]],
-        [[0.0, 0.25], [1.0, 0.25]],
-    ]
-    assert len(boxes(SQUARE, axes(0.5, 0.5))) == 2
-    assert boxes(SQUARE, table([(0.5, 0.25)])).tolist() == [[[0.5, 0.25], [0.5, 0.25]]]
-    assert len(boxes(SQUARE, values(a=[0.6]) & box(a=(0.2, 0.6)))) == 0
-    assert len(boxes(SQUARE, values(a=[0.2]) & box(a=(0.2, 0.6)))) == 1
-    assert boxes(SQUARE, everything() - values(a=[0.5])).tolist() == [[[0, 0], [1, 1]]]
-    assert boxes(SQUARE, band(0.1)) is None
-
-
-def test_marginals_of_bands_and_unions():
-    assert marginal(SQUARE, band(0.1), "a").tolist() == [[[0.0], [1.0]]]
-    shifted = Space((Factor("a", low=0, high=1), Factor("b", low=0.5, high=3)))
-    np.testing.assert_allclose(marginal(shifted, band(0.2), "a"), [[[0.3], [1.0]]])
-    np.testing.assert_allclose(marginal(shifted, band(0.2), "b"), [[[0.5], [1.2]]])
-    z = band(0.2).draw(shifted, 20_000, rng=np.random.default_rng(0))
-    assert abs(z[:, 0].min() - 0.3) < 0.01
-    assert abs(z[:, 1].max() - 1.2) < 0.01
-
-
-def test_missing_volume_against_counting():
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        corners = np.sort(rng.integers(0, 8, size=(4, 2, 2)), axis=1).astype(float)
-        corners[:, 1] += 1
-        asked, shown = corners[:2], corners[2:]
-        left = missing(asked[:1], shown)
-        cells = np.indices((9, 9)).reshape(2, -1).T + 0.5
-
-        def hold(found, cells=cells):
-            return (
-                ((cells[:, None] > found[:, 0]) & (cells[:, None] < found[:, 1])).all(axis=2).any(1)
-            )
-
-        np.testing.assert_array_equal(hold(left), hold(asked[:1]) & ~hold(shown))
-        assert (left[:, 1] - left[:, 0]).prod(axis=1).sum() == hold(left).sum()
-
-
-def test_pieces_touch_or_do_not():
-    assert pieces(np.array([[[0.0, 0], [1, 0]], [[0.5, 0], [0.5, 1]]])) == 1
-    assert pieces(np.array([[[0.0, 0], [1, 0]], [[0.5, 0.1], [0.5, 1]]])) == 2
-
-
-def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
-    fine = compositional(SPRITES, PLANES, everything())
-    assert fine.compositional
-    assert fine.connected
-    assert not any(fine.resolution.values())
-    broken = compositional(SPRITES, GAP, everything())
-    assert [str(g) for g in broken.gaps] == ["first[0] in [0.05, 0.45]"]
-    assert broken.pieces == {"first": 2, "second": 1}
-    assert "first[0] in [0.05, 0.45] is asked but never shown" in str(broken)
-
-
-def test_a_gap_is_found_from_samples_at_a_stated_resolution():
-    z = GAP.draw(SPRITES, 6000, rng=np.random.default_rng(0))
-    asked = SPRITES.draw(6000, rng=np.random.default_rng(1))
-    found = compositional(SPRITES, z, asked)
-    assert [g.factor for g in found.gaps] == ["first"]
-    gap, width = found.gaps[0], found.resolution["first"]
-    assert width == 1 / 64
-    assert abs(gap.low[0] - 0.05) <= width
-    assert abs(gap.high[0] - 0.45) <= width
-    assert found.pieces["first"] == 2
-    assert "from draws" in str(found)
-
-
-def test_a_band_cut_by_a_box_is_drawn_from():
-    found = compositional(SQUARE, band(0.2) - box(a=(0.4, 0.6)), everything())
-    assert [g.factor for g in found.gaps] == ["a"]
-    assert found.resolution["a"] > 0
-    assert found.pieces == {"a": 2, "b": 1}
-
-
-def test_a_value_shown_on_a_plane_alone_is_missing_elsewhere():
-    found = compositional(SQUARE, values(a=[0.5]), everything())
-    assert [str(g) for g in found.gaps] == ["every value of a"]
-    assert compositional(SQUARE, values(a=[0.5]), values(a=[0.5])).compositional
-
-
-def test_discrete_factors_are_refused():
-    with pytest.raises(Refused, match="has levels"):
-        compositional(grid(a=3), everything(), everything())
-    with pytest.raises(Refused, match="has levels"):
-        partners(grid(a=3) * cube(b=1), everything(), "b", np.zeros(1), 4, RNG)
-
-
-# Partners.
-
-
-def test_partners_on_planes_are_the_anchors_of_planes_in_which_the_component_moves():
-    z = partners(SPRITES, PLANES, "second", np.full(5, 0.3), 16, RNG)
-    assert z[:, :5].tolist() == [[0] * 5, [0.5, 0.5, 0.5, 0, 0.5]]
-    assert (z[:, 5:] == 0.3).all()
-    z = partners(SPRITES, PLANES, "first", np.full(5, 0.3), 16, RNG)
-    assert z[:, 5:].tolist() == [[1, 1, 1, 0, 1]]
-    # Planes on which the component stands still do not count, even at its own anchor.
-    assert len(partners(SPRITES, PLANES, "first", np.zeros(5), 16, RNG)) == 1
-    assert len(partners(SPRITES, GAP, "first", np.full(5, 0.3), 16, RNG)) == 0
-
-
-def test_partners_in_a_band_are_neighbors():
-    z = partners(SPRITES, band(0.1), "first", np.full(5, 0.02), 50, RNG)
-    assert len(z) == 50
-    assert (z[:, :5] == 0.02).all()
-    assert (np.abs(z[:, 5:] - 0.02) < 0.1).all()
-    assert (z >= 0).all()
-    with pytest.raises(Refused, match="no thickness"):
-        partners(SQUARE, Band(0.0), "a", np.zeros(1), 4, RNG)
-
-
-@pytest.mark.parametrize(
-    "support",
-    [everything(), ~box(a=(0.2, 0.6), b=(0.2, 0.6)), box(b=(0, 0.05)), band(0.3) & box(b=(0, 0.4))],
-)
-def test_partners_lie_in_the_support_and_share_the_value(support):
-    z = partners(SQUARE, support, "a", np.array([0.3]), 20, RNG)
-    assert len(z) == 20
-    assert support.contains(SQUARE, z).all()
-    assert (z[:, 0] == 0.3).all()
-
-
-def test_isolated_points_and_lines_along_other_factors_have_no_partners():
-    assert len(partners(SQUARE, table([(0.5, 0.5)]), "a", np.array([0.5]), 4, RNG)) == 0
-    assert len(partners(SQUARE, values(a=[0.5]), "a", np.array([0.5]), 4, RNG)) == 0
-    assert partners(SQUARE, axes(0.1, 0.2), "a", np.array([0.5]), 4, RNG).tolist() == [[0.5, 0.2]]
+# Ranks.
 
 
 def test_anchors_and_values_outside_the_space_are_refused():
     f = compose([curve(0), curve(1)], "add")
     with pytest.raises(Refused, match="numbers from 0 to 1"):
         sufficiency(f, SQUARE, cross(a=[1.5], b=[0]))
-    with pytest.raises(Refused, match="numbers from 0 to 1"):
-        partners(SQUARE, everything(), "a", np.array([2.0]), 4, RNG)
     broken = compose([lambda z: z - 0.5, lambda z: z], "product")
     with pytest.raises(Refused, match="candidate planes"):
         sufficiency(broken, SQUARE, cross(a=[0.5], b=[1]), candidates={"b": np.array([[3.0]])})
-    with pytest.raises(Refused, match="There is no component 'c'"):
-        partners(SQUARE, everything(), "c", np.zeros(1), 4, RNG)
-
-
-# Ranks.
 
 
 def brute(combine, parts, component):
@@ -388,7 +233,7 @@ def test_settings_that_mean_nothing_are_refused():
     f = compose([curve(0), curve(1)], "add")
     with pytest.raises(Refused, match="give one or more"):
         sufficiency(f, SQUARE, everything(), tried=0)
-    with pytest.raises(Refused, match="needs one or more"):
+    with pytest.raises(Refused, match="needs n >= 1 partners"):
         sufficiency(f, SQUARE, everything(), n=0)
     with pytest.raises(Refused, match="None of the values tried of 'a'"):
         sufficiency(f, SQUARE, box(a=(0, 0.5)), tried={"a": np.array([0.7]), "b": np.array([0.5])})

@@ -12,8 +12,8 @@ from torch import nn
 
 from recombine.core.diagnostic import Observed, observe, predict
 from recombine.core.error import Refused
+from recombine.core.sets import box, values
 from recombine.core.space import cube
-from recombine.core.support import box, values
 from recombine.core.task import Data, Task
 from recombine.diagnostics.variance import block_map, explained, variance, variance_weighted_r2
 from recombine.maps.compose import add, alpha, sigmoid

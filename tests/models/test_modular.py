@@ -7,18 +7,16 @@ from torch import nn
 
 from recombine.core.error import Refused
 from recombine.core.seed import seeded
+from recombine.core.shapes import disk, quadrants, tiles
 from recombine.core.space import cube, grid
 from recombine.models.modular import bottleneck, fully_connected, module_then_bulk, pre_modular
 from recombine.tasks.modular import (
-    disk,
     gaussian_hill,
     independent_lines,
     independent_sines,
     one_at_a_time,
-    quadrants,
     sine_of_sines,
     sines,
-    tiles,
 )
 from recombine.training.fit import fit
 from recombine.training.noise import Noise

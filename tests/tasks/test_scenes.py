@@ -5,17 +5,12 @@ import pytest
 import torch
 
 from recombine.core.error import Refused
+from recombine.core.sets import band, values
+from recombine.core.shapes import Apart, Ring
 from recombine.core.space import cube
-from recombine.core.support import Empty, band, values
+from recombine.core.support import Empty
 from recombine.tasks.drawing.sprite import reference, shrink
-from recombine.tasks.scenes import (
-    Apart,
-    Ring,
-    scene_labels,
-    scene_latents,
-    scene_support,
-    scenes,
-)
+from recombine.tasks.scenes import scene_labels, scene_latents, scene_support, scenes
 
 # the world
 
@@ -118,11 +113,13 @@ def test_a_ring_is_as_thin_as_what_it_moves(rng):
 def test_apart_is_measured_on_the_image(rng):
     space = cube(a=2, b=2)
     z = np.array([[0.0, 0, 0.5, 0], [0, 0, 0.4, 0.4], [0, 0, 0.4, 0.7]])
-    np.testing.assert_array_equal(Apart(0.39).contains(space, z), [True, False, True])
-    np.testing.assert_array_equal(Apart(0.39, (0, None)).contains(space, z), [True, False, False])
-    assert Apart(0.39).contains(space, Apart(0.39).draw(space, 300, rng=rng)).all()
-    with pytest.raises(Empty, match="smaller distance"):
-        Apart(2.0).draw(space, 1, rng=rng)
+    apart = Apart(0.39, (0, 1), (0.8, 0.6))
+    np.testing.assert_array_equal(apart.contains(space, z), [True, False, True])
+    across = Apart(0.39, (0,), (0.8,))
+    np.testing.assert_array_equal(across.contains(space, z), [True, False, False])
+    assert apart.contains(space, apart.draw(space, 300, rng=rng)).all()
+    with pytest.raises(Empty, match=r"was found in apart\(2\)"):
+        Apart(2.0, (0, 1), (0.8, 0.6)).draw(space, 1, rng=rng)
 
 
 @pytest.mark.parametrize("objects", [2, 3])
@@ -138,7 +135,7 @@ def test_neither_shown_nor_held_out_sprites_overlap(objects, rng):
     z = space.draw(4000, rng=rng)
     both = shown.contains(space, z) | held_out.contains(space, z)
     assert not (shown.contains(space, z) & held_out.contains(space, z)).any()
-    np.testing.assert_array_equal(both, Apart(0.26).contains(space, z))
+    np.testing.assert_array_equal(both, Apart(0.26, (0, 1), (0.8, 0.6)).contains(space, z))
 
 
 def test_supports_without_room_or_x_are_refused():

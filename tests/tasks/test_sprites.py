@@ -9,8 +9,9 @@ from scipy.stats import kstest, truncnorm
 from torch.func import jacrev, jvp, vmap
 
 from recombine.core.error import Refused
+from recombine.core.sets import band
+from recombine.core.shapes import Planes
 from recombine.core.space import cube
-from recombine.core.support import band
 from recombine.maps.compose import add, alpha, step
 from recombine.tasks.drawing.sprite import (
     compose,
@@ -25,7 +26,7 @@ from recombine.tasks.drawing.sprite import (
     sprites,
     visible,
 )
-from recombine.tasks.sprites import FACTORS, Planes, sprite_support, world
+from recombine.tasks.sprites import FACTORS, sprite_support, world
 from recombine.tasks.sprites import sprites as task_of
 
 
@@ -353,11 +354,11 @@ def test_supports_follow_the_factors(rng):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (lambda: sprite_support("diagonal(0)"), "width 0.0 is empty; give a positive width"),
+        (lambda: sprite_support("diagonal(0)"), "needs width > 0; got width=0.0"),
         (lambda: sprite_support("diagonal(wide)"), "no number for its width"),
         (lambda: sprite_support("orthogonl"), "Did you mean 'orthogonal'"),
         (lambda: sprite_support("gap", factors="y,hue"), "Add x"),
-        (lambda: band(0.0), "positive width"),
+        (lambda: band(0.0), "needs width > 0"),
         (lambda: task_of(factors="x,size"), "no factor of a sprite 'size'"),
         (lambda: task_of(objects=0), "0 sprites"),
         (lambda: task_of(size=0), "0 pixels"),
@@ -381,7 +382,7 @@ def test_bad_arguments_are_refused(bad, sentence):
 @pytest.mark.parametrize("at", [(1.5, 0, 0, 0, 0), (0.5, 0.5)])
 def test_an_anchor_outside_of_the_space_is_refused(at, rng):
     with pytest.raises(
-        Refused, match=r"anchor holds 'sprite1' at .* takes 5 of the numbers from 0"
+        Refused, match=r"anchor fixes 'sprite1' at .* takes 5 of the numbers from 0"
     ):
         Planes((("sprite1", at),)).draw(world(), 3, rng=rng)
     with pytest.raises(Refused, match="no factor 'sprite1'"):

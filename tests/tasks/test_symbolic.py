@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from recombine.core.error import Refused
+from recombine.core.sets import everything
 from recombine.core.space import cube, grid
-from recombine.core.support import NotCompositional, everything
+from recombine.core.support import NotCompositional
 from recombine.core.task import Task
 from recombine.tasks import symbolic as s
 from recombine.tasks.banks.bank import Bank, digits

@@ -14,8 +14,9 @@ from torch.func import vmap
 
 from recombine.core.error import Refused
 from recombine.core.registry import F, enter, registry
+from recombine.core.sets import everything
 from recombine.core.space import Mask, Points, Space
-from recombine.core.support import Support, everything, warn_unseen
+from recombine.core.support import Support, warn_unseen
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recombine.core.error import Refused, nearest
+from recombine.core.sets import values
 from recombine.core.space import Mask, Points, Space
-from recombine.core.support import Support, values
+from recombine.core.support import Support
 from recombine.maps.compose import Combination, Combine, Composition, compose, known
 from recombine.theory.partners import search
 
@@ -382,7 +383,7 @@ def sufficiency(
 
     >>> from recombine.maps.compose import compose
     >>> from recombine.core.space import cube
-    >>> from recombine.core.support import cross
+    >>> from recombine.core.sets import cross
     >>> f = compose([lambda z: z - 0.5, lambda z: z], "product")
     >>> print(sufficiency(f, cube(a=1, b=1), cross(a=[0.5], b=[1])))
     (values(a=[0.5]) | values(b=[1])) is not sufficient for product.

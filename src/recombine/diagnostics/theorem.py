@@ -18,8 +18,9 @@ from numpy.random import Generator
 from torch import Tensor, nn
 
 from recombine.core.error import Refused, nearest
+from recombine.core.sets import everything
 from recombine.core.space import Points, Space
-from recombine.core.support import Support, everything
+from recombine.core.support import Support
 from recombine.diagnostics.smoothness import find_break
 from recombine.diagnostics.sufficiency import (
     EXACT,

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
+from recombine.core.sets import table
 from recombine.core.space import LISTED, Factor, Mask, Space
-from recombine.core.support import Support, table
+from recombine.core.support import Support
 from recombine.tables.conjunctions import Array, Codes
 
 NUMBERED = 1 << 62  # products up to this size are numbered by one integer

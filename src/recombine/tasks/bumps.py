@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from recombine.core.error import Refused, nearest
+from recombine.core.sets import box
 from recombine.core.space import grid
-from recombine.core.support import Support, box
+from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.drawing.bump import bump, line
 from recombine.tasks.encode import code, join

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
-from typing import Any, final
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.random import Generator
 from torch import Tensor
 from torch.func import vmap
 
 from recombine.core.error import Refused
-from recombine.core.space import Mask, Points, Space
-from recombine.core.support import TRIES, Empty, Support, band
+from recombine.core.sets import band
+from recombine.core.shapes import Apart, Ring
+from recombine.core.space import Points
+from recombine.core.support import Support
 from recombine.core.task import Data, Task, task
 from recombine.tasks.drawing.sprite import labels
 from recombine.tasks.sprites import FACTORS, sprites
@@ -90,77 +89,6 @@ def scene_latents(z: Points, objects: int, factors: str, shapes: int = 2) -> tup
     return torch.cat([own[:, :, rest], kind[:, :, None]], dim=2), shapes
 
 
-@final
-@dataclass(frozen=True)
-class Ring(Support):
-    """Points of another support after one coordinate of the i-th of n factors moved on by i/n.
-
-    Beyond 1 the coordinate begins again at 0. Thus a band keeps objects near each other in all
-    coordinates but this one, in which they are spread out.
-    """
-
-    of: Support
-    at: int = 0
-
-    @property
-    def thin(self) -> bool:
-        """As thin as what is moved."""
-        return self.of.thin
-
-    def contains(self, space: Space, z: Points) -> Mask:
-        """Move back, and ask the other support."""
-        return self.of.contains(space, self._move(space, z, -1))
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw from the other support, and move."""
-        return self._move(space, self.of.sample(space, n, rng), 1)
-
-    def _move(self, space: Space, z: Points, way: int) -> Points:
-        z = z.copy()
-        for i, name in enumerate(space.names):
-            at = space.columns(f"{name}[{self.at}]").start
-            z[:, at] = (z[:, at] + way * i / len(space.names)) % 1
-        return z
-
-    def __str__(self) -> str:
-        return f"ring({self.of}, {self.at})"
-
-
-@final
-@dataclass(frozen=True)
-class Apart(Support):
-    """Scenes in which any two sprites are `distance` of the image apart, across or upwards.
-
-    `at` are the coordinates x and y of a sprite, None where it does not move.
-    """
-
-    distance: float
-    at: tuple[int | None, int | None] = (0, 1)
-
-    def contains(self, space: Space, z: Points) -> Mask:
-        """Compare the places of all pairs."""
-        far = np.zeros((len(z), len(space.names), len(space.names)), dtype=bool)
-        for at, reach in zip(self.at, REACH.values(), strict=True):
-            if at is not None:
-                columns = [space.columns(f"{name}[{at}]").start for name in space.names]
-                place = reach * z[:, columns]
-                far |= np.abs(place[:, :, None] - place[:, None]) >= self.distance
-        pairs = np.triu_indices(len(space.names), 1)
-        return np.asarray(far[:, pairs[0], pairs[1]].all(axis=1))
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw by rejection."""
-        for _ in range(TRIES):
-            z = space.draw(max(n, 256), rng=rng)
-            z = z[self.contains(space, z)]
-            if len(z):
-                return z[:n]
-        raise Empty(f"No scene of {space} was found in {self}; ask for a smaller distance.")
-
-    def __str__(self) -> str:
-        return f"apart({self.distance:g})"
-
-
 def scene_support(
     delta: float = 0.125, *, factors: str = "x,y,shape,scale,hue", distance: float = 0.26
 ) -> tuple[Support, Support]:
@@ -182,8 +110,9 @@ def scene_support(
     order = [f for f in FACTORS if f in factors.replace(" ", "").split(",")]
     if "x" not in order:
         raise Refused(f"Sprites are kept apart in x, but the factors are {factors}. Add x to them.")
-    x, y = order.index("x"), order.index("y") if "y" in order else None
-    near, clear = Ring(band(sqrt(2) * delta), x), Apart(distance, (x, y))
+    near = Ring(band(sqrt(2) * delta), order.index("x"))
+    places = {order.index(name): reach for name, reach in REACH.items() if name in order}
+    clear = Apart(distance, tuple(places), tuple(places.values()))
     return near & clear, clear & ~near
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
-from typing import final
 
 import numpy as np
 import torch
-from numpy.random import Generator
-from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from recombine.core.error import Refused, nearest
-from recombine.core.space import Mask, Points, Space, cube
-from recombine.core.support import Support, band, box, everything
+from recombine.core.sets import band, box, everything
+from recombine.core.shapes import Planes
+from recombine.core.space import Space, cube
+from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.drawing.sprite import compose, drawn, shrink
 from recombine.tasks.drawing.sprite import sprites as alone
@@ -92,60 +90,6 @@ def world(objects: int = 2, factors: str = "x,y,shape,scale,hue") -> Space:
     """
     dim = len(_chosen(factors))
     return cube(**{f"sprite{k + 1}": dim for k in range(objects)})
-
-
-@final
-@dataclass(frozen=True)
-class Planes(Support):
-    """Planes of equal shares, on each of which one factor is held at an anchor.
-
-    `std` above 0 draws what is free from a normal distribution around the middle of the unit
-    cube, cut off at its faces, instead of uniformly.
-    """
-
-    held: tuple[tuple[str, tuple[float, ...]], ...]
-    std: float = 0.0
-
-    @property
-    def thin(self) -> bool:
-        """Planes have no volume."""
-        return True
-
-    def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points have a factor at one of its anchors."""
-        planes = [(z[:, space.columns(f)] == at).all(axis=1) for f, at in self._anchors(space)]
-        return np.asarray(np.logical_or.reduce(planes))
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw equally many points on each plane, up to a remainder, and shuffle them."""
-        anchors = self._anchors(space)
-        z = space.draw(n, rng=rng)
-        if self.std:
-            if (z < 0).any() or (z > 1).any():
-                raise Refused(f"{self} draws in the unit cube, but {space} is larger.")
-            low = ndtr(-0.5 / self.std)
-            z = (0.5 + self.std * ndtri(low + (1 - 2 * low) * z)).clip(0, 1)
-        plane = rng.permutation(np.arange(n) + rng.integers(len(anchors))) % len(anchors)
-        for k, (name, at) in enumerate(anchors):
-            z[plane == k, space.columns(name)] = at
-        return z
-
-    def _anchors(self, space: Space) -> list[tuple[str, Points]]:
-        found = []
-        for name, at in self.held:
-            block, factor = space.columns(name), space.factor(name)
-            width = block.stop - block.start
-            if len(at) != width or not factor.holds(np.array(at, dtype=float)).all():
-                raise Refused(
-                    f"An anchor holds {name!r} at {at}, but {space} takes {width} of the "
-                    f"{factor.takes} there."
-                )
-            found.append((name, np.array(at, dtype=float)))
-        return found
-
-    def __str__(self) -> str:
-        held = ", ".join(f"{name}=({', '.join(f'{c:g}' for c in at)})" for name, at in self.held)
-        return f"planes({held}{f', std={self.std:g}' if self.std else ''})"
 
 
 def sprite_support(name: str, factors: str = "x,y,shape,scale,hue") -> Support:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from recombine.core.error import Refused, nearest
+from recombine.core.sets import box, cross, values
 from recombine.core.space import Space, grid
-from recombine.core.support import Support, box, cross, values
+from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.encode import join, one_hot
 

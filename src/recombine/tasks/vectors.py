@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
-
-import numpy as np
 import torch
-from numpy.random import Generator
 from torch import Tensor
 from torch.nn.functional import leaky_relu, normalize
 
 from recombine.core.error import Refused
-from recombine.core.space import Mask, Points, Space, cube
-from recombine.core.support import Support
+from recombine.core.space import Space, cube
 from recombine.core.task import Task, task
 from recombine.maps.compose import Combine, Composition, Part, compose
 from recombine.tasks.drawing.network import normal, random_network
@@ -115,44 +109,3 @@ def concatenated_vectors(
         return (outer.to(z) @ hidden + offset.to(z)[..., None]).flatten()
 
     return Task(space, drawn, lambda z: z)
-
-
-@final
-@dataclass(frozen=True)
-class Diagonal(Support):
-    """Points at which all factors have one value: the diagonal itself."""
-
-    @property
-    def thin(self) -> bool:
-        """A diagonal has no volume."""
-        return True
-
-    def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points have equal factors."""
-        blocks = self._blocks(space, z)
-        return np.asarray((blocks == blocks[:, :1]).all(axis=(1, 2)))
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw the first factor uniformly and repeat it."""
-        z = space.draw(n, rng=rng)
-        blocks = self._blocks(space, z)
-        return np.repeat(blocks[:, :1], blocks.shape[1], axis=1).reshape(n, -1)
-
-    def _blocks(self, space: Space, z: Points) -> Points:
-        """Cut points into (n, factors, coordinates)."""
-        first = space.factors[0]
-        for f in space.factors:
-            if (f.dim, f.levels, f.low, f.high) != (first.dim, first.levels, first.low, first.high):
-                raise Refused(
-                    f"A diagonal needs factors of one kind, but {f} differs from {first}. Build "
-                    "the space from equal factors."
-                )
-        return z.reshape(len(z), len(space.factors), first.dim)
-
-    def __str__(self) -> str:
-        return "diagonal()"
-
-
-def diagonal() -> Support:
-    """Show the diagonal: all factors have the same value."""
-    return Diagonal()

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Evidence
-from recombine.core.support import everything
+from recombine.core.sets import everything
 from recombine.diagnostics.modularity import look
 from recombine.models.modular import fully_connected
 from recombine.papers.qian2025.figures.modules import label

@@ -8,7 +8,7 @@ from torch import nn
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, Evidence
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
-from recombine.core.support import everything
+from recombine.core.sets import everything
 from recombine.core.task import Data
 from recombine.diagnostics.robustness import errors
 from recombine.models.modular import fully_connected, separate

@@ -11,8 +11,9 @@ from torch.nn.functional import linear
 from recombine.core.claim import FAILS, HOLDS, Evidence
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
+from recombine.core.sets import everything
+from recombine.core.shapes import diagonal
 from recombine.core.space import cube
-from recombine.core.support import everything
 from recombine.diagnostics.sufficiency import sufficiency
 from recombine.models.inverse import slotwise
 from recombine.papers.wiedemer2023.figures.vectors import order_of, place_of, unexplained_by_support
@@ -31,7 +32,6 @@ from recombine.tasks.vectors import (
     composed_vectors,
     composition,
     concatenated_vectors,
-    diagonal,
     slot_weights,
     world,
 )

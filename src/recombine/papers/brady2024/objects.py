@@ -17,7 +17,8 @@ from recombine.core.claim import Verdict, claim, decide, scores
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.seed import seeded
-from recombine.core.support import Support, box
+from recombine.core.sets import box
+from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps, slot_shares
 from recombine.diagnostics.variance import variance_weighted_r2

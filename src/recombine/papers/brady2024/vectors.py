@@ -12,7 +12,8 @@ from torch import Tensor
 
 from recombine.core.claim import Verdict, claim, decide, scores
 from recombine.core.experiment import Result, experiment
-from recombine.core.support import Support, box, everything
+from recombine.core.sets import box, everything
+from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.diagnostics.identifiability import slot_identifiability, slot_table
 from recombine.diagnostics.variance import variance_weighted_r2

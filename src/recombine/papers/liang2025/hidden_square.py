@@ -14,7 +14,7 @@ from recombine.core.claim import Verdict, claim, decide, scores
 from recombine.core.diagnostic import Measured, Observed, measure
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
-from recombine.core.support import box, cross, values
+from recombine.core.sets import box, cross, values
 from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.factorization import kernel_fit
 from recombine.diagnostics.risk import blank, squared_error

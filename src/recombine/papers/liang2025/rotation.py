@@ -12,7 +12,7 @@ from recombine.core.claim import Verdict, claim, decide, scores
 from recombine.core.diagnostic import Measured, Observed, predict
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
-from recombine.core.support import box
+from recombine.core.sets import box
 from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.crossfade import apart, edges, look_like
 from recombine.models.upsampling import upsampler

@@ -13,8 +13,9 @@ from recombine.core.claim import FAILS, HOLDS, OPEN, Verdict, claim, decide, sco
 from recombine.core.diagnostic import Measured, predict
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
+from recombine.core.sets import box
 from recombine.core.space import Factor, Points, Space
-from recombine.core.support import Support, box
+from recombine.core.support import Support
 from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import cnn

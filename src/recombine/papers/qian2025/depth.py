@@ -14,7 +14,7 @@ from recombine.core.claim import Evidence, Verdict, claim, decide, scores
 from recombine.core.diagnostic import Measured
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
-from recombine.core.support import everything
+from recombine.core.sets import everything
 from recombine.core.task import Data
 from recombine.models.modular import Modular, module_then_bulk
 from recombine.runs.record import Record

@@ -12,11 +12,13 @@ from recombine.core.claim import claim
 from recombine.core.diagnostic import Measured, predict
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
-from recombine.core.support import Support, everything
+from recombine.core.sets import everything
+from recombine.core.shapes import disk, quadrants, tiles
+from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.models.modular import bottleneck, fully_connected, pre_modular
 from recombine.runs.trial import Trained, Training, on_device, trial
-from recombine.tasks.modular import disk, gaussian_hill, quadrants, sine_of_sines, tiles
+from recombine.tasks.modular import gaussian_hill, sine_of_sines
 from recombine.training.fit import cosine
 
 Run = Mapping[str, Any]

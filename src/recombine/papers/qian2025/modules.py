@@ -14,7 +14,7 @@ from recombine.core.diagnostic import Measured
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.core.seed import seeded
-from recombine.core.support import everything
+from recombine.core.sets import everything
 from recombine.core.task import Data, Split, Task
 from recombine.diagnostics.modularity import between_hidden, eigengap, look, spectrum
 from recombine.diagnostics.robustness import errors, influence, noisy, prune, shift_errors

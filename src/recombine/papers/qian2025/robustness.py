@@ -13,7 +13,7 @@ from recombine.core.claim import claim
 from recombine.core.diagnostic import Measured
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
-from recombine.core.support import everything
+from recombine.core.sets import everything
 from recombine.core.task import Data
 from recombine.diagnostics.robustness import (
     errors,

@@ -11,12 +11,13 @@ from torch import nn
 
 from recombine.core.claim import Run, claim
 from recombine.core.experiment import Result, experiment
-from recombine.core.support import axes, everything
+from recombine.core.sets import axes, everything
+from recombine.core.shapes import diagonal
 from recombine.models.decoders import mlp
 from recombine.models.inverse import slotwise
 from recombine.papers.wiedemer2023.vectors import PILOT
 from recombine.runs.trial import Training, trial
-from recombine.tasks.vectors import concatenated_vectors, diagonal
+from recombine.tasks.vectors import concatenated_vectors
 from recombine.training.fit import cosine
 
 

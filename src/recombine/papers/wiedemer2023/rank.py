@@ -11,8 +11,9 @@ from torch import Tensor
 from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
+from recombine.core.sets import cross, everything
 from recombine.core.space import cube
-from recombine.core.support import Support, cross, everything
+from recombine.core.support import Support
 from recombine.diagnostics.sufficiency import sufficiency
 from recombine.maps.compose import Composition, Part, compose
 from recombine.runs.record import Record

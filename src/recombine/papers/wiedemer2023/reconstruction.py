@@ -10,8 +10,9 @@ from torch import Tensor
 from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
+from recombine.core.sets import cross
 from recombine.core.space import Space, cube
-from recombine.core.support import Support, cross
+from recombine.core.support import Support
 from recombine.diagnostics.sufficiency import sufficiency
 from recombine.diagnostics.theorem import reconstruct
 from recombine.maps.compose import Composition, Part, compose

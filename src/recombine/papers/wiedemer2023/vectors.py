@@ -14,7 +14,8 @@ from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
 from recombine.core.diagnostic import Measured
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
-from recombine.core.support import Support, band, cross, everything
+from recombine.core.sets import band, cross, everything
+from recombine.core.support import Support
 from recombine.diagnostics.sufficiency import Certificate, sufficiency
 from recombine.models.compositional import compositional, monolithic
 from recombine.runs.record import Record

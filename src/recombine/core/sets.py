@@ -1,0 +1,456 @@
+"""The usual supports: boxes, planes, lines, bands, tables and random shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, final
+
+import numpy as np
+from numpy.random import Generator
+
+from recombine.core.boxes import Boxes, whole
+from recombine.core.error import Refused
+from recombine.core.space import LISTED, Mask, Points, Space
+from recombine.core.support import (
+    TRIES,
+    Everything,
+    Support,
+    Union,
+    Value,
+    empty,
+    reject,
+    show,
+)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Box(Support):
+    """Points whose named factors (or single coordinates, `name[i]`) lie in [low, high).
+
+    A side that reaches the upper end of a continuous factor includes it.
+    """
+
+    sides: tuple[tuple[str, Value, Value], ...]
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points lie in the box."""
+        inside = np.ones(len(z), dtype=bool)
+        for at, low, high in self.bounds(space):
+            block = z[:, at]
+            inside &= ((block >= low) & (block <= high)).all(axis=1)
+        return inside
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw uniformly inside the part of the box that the space holds."""
+        factors = [f for f in space.factors for _ in range(f.dim)]
+        discrete = np.array([f.levels is not None for f in factors])
+        low = np.array([f.low if f.levels is None else 0 for f in factors], dtype=float)
+        high = np.array([f.high if f.levels is None else f.levels for f in factors], dtype=float)
+        for name, start, stop in self.sides:
+            at, factor = space.columns(name), space.factor(name)
+            low[at] = np.maximum(low[at], factor.code(start))
+            high[at] = np.minimum(high[at], factor.code(stop))
+        low[discrete], high[discrete] = np.ceil(low[discrete]), np.ceil(high[discrete])
+        if not (low < high).all():
+            raise empty(self, space)
+        z = rng.uniform(low, high, size=(n, space.dim))
+        z[:, discrete] = np.floor(z[:, discrete])
+        return z
+
+    def boxes(self, space: Space) -> Boxes:
+        """Return the box, cut to the space."""
+        box = whole(space)
+        for at, low, high in self.bounds(space):
+            box[0, 0, at] = np.maximum(box[0, 0, at], low)
+            box[0, 1, at] = np.minimum(box[0, 1, at], high)
+        return box[(box[:, 0] <= box[:, 1]).all(axis=1)]
+
+    def bounds(self, space: Space) -> list[tuple[slice, float, float]]:
+        """List the columns of each side with its least and greatest number."""
+        bounds = []
+        for name, low, high in self.sides:
+            factor = space.factor(name)
+            start, stop = factor.code(low), factor.code(high)
+            if not start < stop:
+                raise _empty_side(name, (low, high))
+            closed = factor.levels is None and stop == factor.high
+            last = stop if closed else float(np.nextafter(stop, -np.inf))
+            bounds.append((space.columns(name), start, last))
+        return bounds
+
+    def __repr__(self) -> str:
+        sides = [f"{name}=[{show((a,))}, {show((b,))})" for name, a, b in self.sides]
+        return f"box({', '.join(sides)})"
+
+
+def _empty_side(name: str, pair: Any) -> Refused:
+    return Refused(
+        f"The box has side {name}={pair}; a side is (low, high) with low below high, and includes "
+        "low but not high."
+    )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Values(Support):
+    """Points whose named factors each take one of the listed values: planes, rows, anchors."""
+
+    allowed: tuple[tuple[str, tuple[tuple[Value, ...], ...]], ...]
+
+    @property
+    def thin(self) -> bool:
+        """Planes have no volume."""
+        return True
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points take listed values."""
+        inside = np.ones(len(z), dtype=bool)
+        for name, rows in self.fixed(space):
+            inside &= (z[:, None, space.columns(name)] == rows).all(axis=2).any(axis=1)
+        return inside
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw the free factors uniformly and the named ones among their values."""
+        z = space.draw(n, rng=rng)
+        for name, rows in self.fixed(space):
+            z[:, space.columns(name)] = rows[rng.integers(len(rows), size=n)]
+        return z
+
+    def boxes(self, space: Space) -> Boxes:
+        """Return one flat box per combination of values."""
+        fixed = self.fixed(space)
+        boxes = np.repeat(whole(space), prod(len(rows) for _, rows in fixed), axis=0)
+        for box, chosen in zip(boxes, product(*[rows for _, rows in fixed]), strict=True):
+            for (name, _), row in zip(fixed, chosen, strict=True):
+                box[:, space.columns(name)] = row
+        return boxes
+
+    def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
+        """Propose every combination of the other factors' values; free factors are drawn."""
+        block = space.columns(name)
+        others = [
+            (at, rows)
+            for at, rows in ((space.columns(other), rows) for other, rows in self.fixed(space))
+            if at.stop <= block.start or block.stop <= at.start
+        ]
+        combinations = list(product(*[rows for _, rows in others]))
+        fixed = sum(at.stop - at.start for at, _ in others)
+        free = fixed < space.dim - (block.stop - block.start)
+        each = -(-n // len(combinations)) if free else 1
+        z = space.draw(each * len(combinations), rng=rng)
+        for i, chosen in enumerate(combinations):
+            for (at, _), row in zip(others, chosen, strict=True):
+                z[i * each : (i + 1) * each, at] = row
+        return z
+
+    def fixed(self, space: Space) -> list[tuple[str, Points]]:
+        """List the allowed values of each named factor, checked."""
+        fixed = []
+        for name, values in self.allowed:
+            at, factor = space.columns(name), space.factor(name)
+            width = at.stop - at.start
+            rows = [factor.encode(row) for row in values]
+            for row, codes in zip(values, rows, strict=True):
+                if len(row) != width or not factor.holds(codes).all():
+                    raise Refused(
+                        f"{self} gives {name!r} the value {show(row)}, but {space} takes "
+                        f"{width} of the {factor.takes} there."
+                    )
+            fixed.append((name, np.array(rows)))
+        return fixed
+
+    def __repr__(self) -> str:
+        factors = [f"{name}=[{', '.join(map(show, rows))}]" for name, rows in self.allowed]
+        return f"values({', '.join(factors)})"
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Axes(Support):
+    """Points that differ from `origin` in at most one factor: the lines through it."""
+
+    origin: tuple[Value, ...]
+
+    @property
+    def thin(self) -> bool:
+        """Lines have no volume."""
+        return True
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points lie on an axis."""
+        away = z != self.center(space)
+        moved = np.stack([away[:, b].any(axis=1) for b in space.blocks.values()])
+        return np.asarray(moved.sum(axis=0) <= 1)
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw one free factor uniformly, the others at the origin."""
+        center = self.center(space)
+        free = rng.integers(len(space.factors), size=n)
+        z = space.draw(n, rng=rng)
+        for k, block in enumerate(space.blocks.values()):
+            z[free != k, block] = center[block]
+        return z
+
+    def boxes(self, space: Space) -> Boxes:
+        """Return one flat box per factor."""
+        boxes = np.tile(self.center(space), (len(space.factors), 2, 1))
+        for box, block in zip(boxes, space.blocks.values(), strict=True):
+            box[:, block] = whole(space)[0, :, block]
+        return boxes
+
+    def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
+        """Propose the origin of the other factors."""
+        return self.center(space)[None]
+
+    def center(self, space: Space) -> Points:
+        """Return the point in which the axes cross, checked."""
+        return np.asarray(space.encode([self.origin], f"The points of {self}")[0])
+
+    def __repr__(self) -> str:
+        return f"axes({', '.join(show((v,)) for v in self.origin)})"
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Band(Support):
+    """Points whose factors stay closer than `width` to each other, coordinate by coordinate."""
+
+    width: float
+    names: tuple[str, ...] = ()
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points lie near the diagonal."""
+        blocks = np.stack([z[:, space.columns(name)] for name in self.tied(space)])
+        return np.asarray((np.ptp(blocks, axis=0) < self.width).all(axis=1))
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw the first factor uniformly and the others near it; reject what leaves the space."""
+        names = self.tied(space)
+        ends = {f.name: (f.low, f.high) for f in space.factors if f.levels is None}
+        if not set(names) <= set(ends):
+            return reject(self, space, n, rng)
+        first = space.columns(names[0])
+        for _ in range(TRIES):
+            z = space.draw(max(n, 256), rng=rng)
+            inside = np.ones(len(z), dtype=bool)
+            for name in names[1:]:
+                at, (low, high) = space.columns(name), ends[name]
+                z[:, at] = z[:, first] + rng.uniform(-self.width, self.width, size=z[:, at].shape)
+                inside &= ((z[:, at] >= low) & (z[:, at] < high)).all(axis=1)
+            z = z[inside & self.contains(space, z)]
+            if len(z):
+                return z[:n]
+        raise empty(self, space)
+
+    def marginal(self, space: Space, name: str) -> Boxes:
+        """Return the values that lie closer than `width` to some value of every other factor."""
+        box = whole(space)[:, :, space.columns(name)]
+        for other in self.tied(space) if self._ties(space, name) else ():
+            low, high = whole(space)[0, :, space.columns(other)]
+            box[0, 0] = np.maximum(box[0, 0], np.nextafter(low - self.width, np.inf))
+            box[0, 1] = np.minimum(box[0, 1], np.nextafter(high + self.width, -np.inf))
+        return box[(box[:, 0] <= box[:, 1]).all(axis=1)]
+
+    def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
+        """Propose neighbors of the value."""
+        if not self.width > 0:
+            raise Refused(
+                f"A band of width {self.width:g} has no thickness, so no component moves alone in "
+                "it and nothing can be certified. Give it a positive width."
+            )
+        names = self.tied(space)
+        z = space.draw(4 * n, rng=rng)
+        if not self._ties(space, name):
+            return self.draw(space, 4 * n, rng=rng)
+        for other in names:
+            at, ends = space.columns(other), space.factor(other)
+            low = np.clip(value - self.width, ends.low, ends.high)
+            high = np.clip(value + self.width, ends.low, ends.high)
+            z[:, at] = rng.uniform(low, high, size=z[:, at].shape)
+        return z
+
+    def _ties(self, space: Space, name: str) -> bool:
+        return any(space.columns(other) == space.columns(name) for other in self.tied(space))
+
+    def tied(self, space: Space) -> tuple[str, ...]:
+        """Name the factors that stay near each other."""
+        names = self.names or space.names
+        sizes = {name: space.columns(name).stop - space.columns(name).start for name in names}
+        if len(names) < 2 or len(set(sizes.values())) > 1:
+            raise Refused(
+                f"A band compares two or more factors with equally many coordinates; got {sizes}. "
+                "Name the factors that it should compare."
+            )
+        return names
+
+    def __repr__(self) -> str:
+        return f"band({', '.join([f'{self.width:g}', *self.names])})"
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Table(Support):
+    """An explicit list of combinations."""
+
+    rows: tuple[tuple[Value, ...], ...]
+
+    @property
+    def thin(self) -> bool:
+        """Single points have no volume."""
+        return True
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points are listed."""
+        rows = self.listed(space)
+        if space.countable:
+            inside = space.holds(z)
+            inside[inside] = np.isin(space.index(z[inside]), space.index(rows))
+            return inside
+        known = set(map(tuple, rows.tolist()))
+        return np.array([tuple(row) in known for row in z.tolist()], dtype=bool)
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw rows with replacement."""
+        return self.listed(space)[rng.integers(len(self.rows), size=n)]
+
+    def boxes(self, space: Space) -> Boxes:
+        """Return one box without extent per row."""
+        rows = np.unique(self.listed(space), axis=0)
+        return np.stack([rows, rows], axis=1)
+
+    def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
+        """Propose every row."""
+        return self.listed(space)
+
+    def listed(self, space: Space) -> Points:
+        """Return the rows, checked."""
+        return space.encode(self.rows, f"The points of {self}")
+
+    def __repr__(self) -> str:
+        return f"table({len(self.rows)} rows)"
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Fraction(Support):
+    """A random share of a finite space's combinations, the same for the same seed."""
+
+    share: float
+    seed: int = 0
+
+    def contains(self, space: Space, z: Points) -> Mask:
+        """Tell which points were chosen."""
+        if not space.listable:
+            raise Refused(
+                f"{self} chooses among listed combinations, but {space} cannot be listed. Give it "
+                f"discrete factors and at most {LISTED:,} points."
+            )
+        chosen = np.zeros(space.size, dtype=bool)
+        order = np.random.default_rng(self.seed).permutation(space.size)
+        chosen[order[: round(self.share * space.size)]] = True
+        return np.asarray(chosen[space.index(space.check(z))])
+
+    def sample(self, space: Space, n: int, rng: Generator) -> Points:
+        """Draw by rejection."""
+        return reject(self, space, n, rng)
+
+    def __repr__(self) -> str:
+        return f"fraction({self.share:g}, seed={self.seed})"
+
+
+def everything() -> Support:
+    """Show the whole space."""
+    return Everything()
+
+
+def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **named: Any) -> Support:
+    """Show a box: `box(x=(6, 22), y=(6, 22))`; one coordinate: `box({"place[0]": (0, 1)})`.
+
+    A side includes its low end but not its high end, unless that is the upper end of the space:
+    in the unit cube, `box(a=(0, 0.5)) | box(a=(0.5, 1))` is everything.
+    """
+    rows = []
+    for name, pair in {**(sides or {}), **named}.items():
+        if isinstance(pair, str) or np.shape(pair) != (2,):
+            raise _empty_side(name, pair)
+        low, high = _values(pair)
+        if not isinstance(low, str) and not isinstance(high, str) and not low < high:
+            raise _empty_side(name, pair)
+        rows.append((name, low, high))
+    return Box(tuple(rows))
+
+
+def values(**allowed: Any) -> Support:
+    """Show planes: `values(a=[0, 8])`, or `values(sprite2=[(1, 1, 1, 0, 1)])` for a block.
+
+    A level may be given by its label: `values(shape=["cup"])`.
+    """
+    for name, rows in allowed.items():
+        if isinstance(rows, str) or not hasattr(rows, "__len__"):
+            raise Refused(f"values({name}={rows!r}) needs a list, as in values({name}=[{rows!r}]).")
+        if not len(rows):
+            raise Refused(f"values({name}=[]) allows nothing; list one value or more.")
+    return Values(tuple((name, tuple(map(_values, rows))) for name, rows in allowed.items()))
+
+
+def cross(**anchors: Any) -> Support:
+    """Show rows and columns: `cross(a=[4], b=[4])` is `values(a=[4]) | values(b=[4])`."""
+    if not anchors:
+        raise Refused("cross() needs at least one factor, as in cross(a=[4], b=[4]); got none.")
+    parts = tuple(values(**{name: rows}) for name, rows in anchors.items())
+    return parts[0] if len(parts) == 1 else Union(parts)
+
+
+def axes(*origin: Value) -> Support:
+    """Show the lines through a point: one factor varies, the others stay at `origin`."""
+    return Axes(_values(origin))
+
+
+def band(width: float, *names: str) -> Support:
+    """Show a band around the diagonal: factors closer than `width` to each other."""
+    if not width > 0:
+        raise Refused(f"band() needs width > 0; got width={width}.")
+    return Band(float(width), names)
+
+
+def table(rows: Iterable[Any]) -> Support:
+    """Show the listed combinations, one row each: `table([("cup", 3), ("ball", 4)])`."""
+    listed = tuple(map(_values, rows))
+    if not listed:
+        raise Refused("table([]) shows nothing; list one combination or more.")
+    if len({len(row) for row in listed}) > 1:
+        raise Refused(
+            "The table has rows of different lengths; give every combination one value per "
+            "coordinate."
+        )
+    return Table(listed)
+
+
+def fraction(share: float, *, seed: Any = 0) -> Support:
+    """Show a random share of a finite space: `fraction(0.8, seed=3)`."""
+    if not 0 < share <= 1:
+        raise Refused(f"fraction() needs 0 < share <= 1; got share={share}.")
+    return Fraction(float(share), check_seed("fraction()", seed))
+
+
+def check_seed(who: str, seed: Any) -> int:
+    """Return a seed, or refuse what would not give the same set each time."""
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise Refused(
+            f"{who} needs a whole number seed >= 0, so that it is always the same set; got "
+            f"seed={seed}."
+        )
+    return int(seed)
+
+
+def _values(row: Any) -> tuple[Value, ...]:
+    """Write numbers and labels as a tuple, one of either as a tuple of one."""
+    each = [row] if isinstance(row, str) or np.ndim(row) == 0 else row
+    try:
+        return tuple(str(v) if isinstance(v, str) else float(v) for v in each)
+    except (TypeError, ValueError) as problem:
+        raise Refused(f"A support was given {row!r}; use numbers or labels.") from problem
