@@ -21,6 +21,7 @@ from recombine.core.error import Refused
 from recombine.core.experiment import Experiment
 from recombine.runs.job import Job
 from recombine.runs.record import FAILED, Record, changed_default, ids, jsonable
+from recombine.runs.slurm import Part, part_of
 from recombine.runs.store import Outdated, Store, Unusable
 
 Watch = Callable[[float, int, str], None]  # runs done (with fractions), runs in all, a warning
@@ -46,6 +47,7 @@ def plan(
     workers: int = 1,
     keep_arrays: bool = True,
     device: str = "cpu",
+    part: Part = (1, 1),
     note: Callable[[str], None] = lambda text: None,
 ) -> tuple[list[Record], list[Job]]:
     """Return the records of finished runs, and jobs for the rest.
@@ -57,13 +59,10 @@ def plan(
         raise Refused("A sweep needs at least one seed; got none.")
     done: dict[str, Record] = {}
     todo: list[tuple[Any, list[int]]] = []
-    planned, notes = set[str](), dict[str, None]()
-    for cfg in configs:
+    notes = dict[str, None]()
+    for cfg, chosen in parts(experiment, configs, seeds, size, part):
         missing_seeds = []
-        for seed, id in zip(seeds, ids(experiment, cfg, seeds, size), strict=True):
-            if id in planned:
-                continue
-            planned.add(id)
+        for seed, id in chosen.items():
             record = usable(store, experiment, cfg, id, note)
             if record is None or record.status == FAILED:
                 missing_seeds.append(seed)
@@ -92,6 +91,21 @@ def plan(
             for i in range(0, len(missing_seeds), most)
         ]
     return list(done.values()), jobs
+
+
+def parts(
+    experiment: Experiment, configs: Iterable[Any], seeds: Sequence[int], size: str, part: Part
+) -> list[tuple[Any, dict[int, str]]]:
+    """Return one part of all distinct runs: each config with the ids of its seeds."""
+    runs: dict[str, tuple[int, int]] = {}
+    listed = list(configs)
+    for at, cfg in enumerate(listed):
+        for seed, id in zip(seeds, ids(experiment, cfg, seeds, size), strict=True):
+            runs.setdefault(id, (at, seed))
+    chosen: dict[int, dict[int, str]] = {}
+    for id, (at, seed) in part_of(list(runs.items()), part):
+        chosen.setdefault(at, {})[seed] = id
+    return [(listed[at], those) for at, those in chosen.items()]
 
 
 def usable(
@@ -206,6 +220,7 @@ def sweep(
     workers: int = 1,
     keep_arrays: bool = True,
     device: str = "cpu",
+    part: Part = (1, 1),
     watch: Watch | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> list[Record]:
@@ -215,6 +230,7 @@ def sweep(
     - executor: where jobs run (see `local` and `dask`); None is this process
     - workers: how many jobs can run at a time, to cut seeds into as many
     - device: where models train, such as cuda; not part of a record's id
+    - part: (i, n) runs only the i-th of n parts of the sweep
     - keep_arrays: write arrays (error maps, sample outputs) beside records
     - watch: called with (runs done, runs in all, a warning or "")
     - note: called with each sentence about records found on the disk
@@ -229,9 +245,10 @@ def sweep(
         workers=workers,
         keep_arrays=keep_arrays,
         device=device,
+        part=part,
         note=note,
     )
     records = {r.id: r for r in [*done, *run_jobs(jobs, executor, watch)]}
     check_kept(records.values(), store)
-    order = [id for cfg in configs for id in ids(experiment, cfg, seeds, size)]
-    return [records[id] for id in dict.fromkeys(order)]
+    chosen = parts(experiment, configs, seeds, size, part)
+    return [records[id] for _, those in chosen for id in those.values()]
