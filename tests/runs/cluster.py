@@ -1,4 +1,4 @@
-"""A real Slurm of two virtual nodes on this machine, for tests: started, killed and stopped here."""
+"""A real Slurm of two virtual nodes on this machine, for tests: started, killed and stopped."""
 
 from __future__ import annotations
 
