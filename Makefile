@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: setup demo test lint bench claims picture clean
+.PHONY: setup demo test lint bench claims index picture clean
 
 setup: .venv/ready
 
@@ -43,6 +43,10 @@ picture: demo
 claims: setup
 	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays \
 		--page runs/claims.html --markdown docs/claims.md
+
+# Names and sentences of everything, which `recombine list` reads without importing it.
+index: setup
+	$(BIN)/python -m recombine.runs.index
 
 clean:
 	rm -rf .venv runs

@@ -57,6 +57,9 @@ from recombine.runs.judge import judge as judge
 from recombine.runs.record import Record as Record
 from recombine.runs.run import execute as execute
 from recombine.runs.store import Store as Store
+from recombine.runs.sweep import sweep as sweep
+from recombine.runs.trial import Training as Training
+from recombine.runs.trial import trial as trial
 from recombine.tasks.encode import join as join
 from recombine.tasks.encode import one_hot as one_hot
 from recombine.training.fit import after as after

@@ -11,6 +11,7 @@ import pytest
 from recombine.cli.main import COMMANDS, main
 from recombine.cli.options import Reporting, Reproducing, Running, Sweeping
 from recombine.core.experiment import RESERVED
+from recombine.runs.index import KINDS
 from recombine.runs.store import Store
 
 SQUARE = "liang2025.hidden_square"
@@ -76,7 +77,7 @@ def test_list_is_for_programs_too(capsys):
     assert len(claims) >= 4
     assert all({"paper", "name", "sentence", "experiment"} <= set(c) for c in claims)
     _, out, _ = call(capsys, "list", "--json")
-    assert set(json.loads(out)) == {"tasks", "models", "diagnostics", "experiments", "claims"}
+    assert set(json.loads(out)) == set(KINDS)
 
 
 def test_list_names_everything(capsys):
@@ -158,10 +159,10 @@ BAD = {
     "unknown command": (["rnu"], "Did you mean 'run'"),
     "unknown kind": (["list", "modles"], "Did you mean 'models'"),
     "unknown experiment": (["run", "liang2025.hidden_sqare"], "Did you mean"),
-    "no experiment": (["run"], "needs the name of an experiment"),
+    "no experiment": (["run"], "needs an experiment first"),
     "unknown paper": (["reproduce", "liang2052"], "Did you mean 'liang2025'"),
-    "zero seeds": (["sweep", SQUARE, "--seeds", "0"], "--seeds 0"),
-    "negative workers": (["sweep", SQUARE, "--workers", "-1"], "--workers -1"),
+    "zero seeds": (["sweep", SQUARE, "--seeds", "0"], "--seeds needs 1 or more"),
+    "negative workers": (["sweep", SQUARE, "--workers", "-1"], "got -1"),
     "negative image": (["run", SQUARE, "--side", "-3"], "-3"),
     "negative striped image": (["run", SQUARE, "--side", "-3", "--stripes", "1"], "-3"),
     "negative stripes": (["run", SQUARE, "--stripes", "-1"], "-1"),

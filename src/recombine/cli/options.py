@@ -11,6 +11,8 @@ Size = Literal["smoke", "quick", "paper"]
 class Listing:
     """What to list, and for whom."""
 
+    plugin: tuple[str, ...] = ()
+    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
     json: bool = False
     """Print one JSON document for programs."""
 
@@ -38,6 +40,8 @@ class Running:
     """Where models train, such as cuda or cuda:1; not part of a run's id."""
     records: Path = Path("runs")
     """Folder of records; a run that is there already is not repeated."""
+    plugin: tuple[str, ...] = ()
+    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
     json: bool = False
     """Print the record as one JSON document for programs."""
 
@@ -58,6 +62,8 @@ class Sweeping:
     """Processes, with one thread each; 0 takes one for each CPU core."""
     dask: str = ""
     """Address of a dask scheduler to use instead, such as tcp://host:8786."""
+    plugin: tuple[str, ...] = ()
+    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
     json: bool = False
     """Print one JSON document for programs."""
 
@@ -90,5 +96,7 @@ class Reporting:
     """Also write the claims table as Markdown."""
     open: bool = False
     """Open the report in a browser."""
+    plugin: tuple[str, ...] = ()
+    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
     json: bool = False
     """Print the claims with their verdicts as one JSON document for programs."""

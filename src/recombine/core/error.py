@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MOST = 40  # names that an error lists
+MOST = 12  # names that an error lists
 
 
 class Refused(ValueError):

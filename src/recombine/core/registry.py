@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from recombine.core.error import Refused, nearest
 F = TypeVar("F", bound=Callable[..., Any])
 
 _REGISTRIES: dict[str, dict[str, Any]] = {}
+_MODULES: dict[tuple[str, str], str] = {}  # where each entry was registered, by kind and name
 
 
 def registry(kind: str) -> dict[str, Any]:
@@ -21,35 +23,48 @@ def registry(kind: str) -> dict[str, Any]:
 MODELS: dict[str, Callable[..., Any]] = registry("model")
 FIGURES: dict[str, Callable[..., Any]] = registry("figure")  # "experiment: figure"
 
-# The packages whose import fills each registry.
+# The package whose import, or the function whose call, fills each registry.
+PLUGINS = "recombine.runs.discover:load"
 SHELVES = {
     "task": "recombine.tasks",
     "model": "recombine.models",
     "diagnostic": "recombine.diagnostics",
-    "experiment": "recombine.papers",
-    "claim": "recombine.papers",
+    "experiment": PLUGINS,
+    "claim": PLUGINS,
 }
 
 
-def registries() -> dict[str, Mapping[str, Any]]:
-    """Return every registry that has a shelf, by the kind of thing it holds."""
-    return {kind: registry(kind) for kind in SHELVES}
-
-
 def shelves(*kinds: str) -> None:
-    """Import the packages that fill the registries of these kinds (default: all)."""
-    for package in dict.fromkeys(SHELVES[kind] for kind in kinds or SHELVES):
-        import_module(package)
+    """Fill the registries of these kinds (default: all)."""
+    for shelf in dict.fromkeys(SHELVES[kind] for kind in kinds or SHELVES):
+        module, _, function = shelf.partition(":")
+        package = import_module(module)
+        if function:
+            getattr(package, function)()
 
 
 def find(kind: str, name: str) -> Any:
-    """Look up a registered entry, importing only its own shelf; refuse with the nearest name."""
+    """Look up an entry, importing its own shelf, then plugins; refuse with the nearest names."""
     known = registry(kind)
-    if name not in known:
-        shelves(kind)
+    for shelf in (kind, "experiment"):  # a plugin may offer anything
+        if name not in known:
+            shelves(shelf)
     if name not in known:
         raise nearest(kind, name, known)
     return known[name]
+
+
+@contextmanager
+def unchanged_on_error() -> Iterator[None]:
+    """Take back every registration of a block that raises."""
+    before = {kind: dict(known) for kind, known in _REGISTRIES.items()}
+    try:
+        yield
+    except BaseException:
+        for kind, known in _REGISTRIES.items():
+            known.clear()
+            known.update(before.get(kind, {}))
+        raise
 
 
 def first_line(function: Callable[..., Any]) -> str:
@@ -62,14 +77,13 @@ def enter(kind: str, registry: dict[str, Any], name: str, entry: Any, source: An
     sentence = getattr(entry, "sentence", None) or first_line(source)
     if not sentence:
         raise Refused(f"The {kind} {name!r} has no docstring; its first line is shown to users.")
-    known = registry.get(name)
-    known = getattr(known, "run", getattr(known, "check", known))
-    if known is not None and known.__module__ != source.__module__:
+    module = _MODULES.setdefault((kind, name), source.__module__)
+    if name in registry and module != source.__module__:
         raise Refused(
-            f"Two {kind}s are called {name!r}, in {known.__module__} and {source.__module__}; "
-            "rename one of them."
+            f"Two {kind}s are called {name!r}, in {module} and {source.__module__}; rename one of "
+            "them."
         )
-    registry[name] = entry
+    registry[name], _MODULES[kind, name] = entry, source.__module__
 
 
 def model(function: F) -> F:

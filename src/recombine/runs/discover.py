@@ -1,16 +1,140 @@
-"""Discovery: the packages whose experiments, claims and figures the commands know."""
+"""Discovery: plugins, which are modules whose import registers what they offer.
 
+Plugins are installed packages (entry points) or files; the papers of this package are plugins too.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
 
+from recombine.core import registry
+from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import shelves
+
+GROUP = "recombine.plugins"  # of entry points
+PAPERS = Path(__file__).parents[1] / "papers"
+
+Note = Callable[[str], None]
+
+_loaded: dict[str, str] = {}  # plugins by name, with their module
+_files: list[Path] = []
 
 
-def load_figures() -> None:
+def load(note: Note | None = None) -> None:
+    """Import every installed plugin once; one that cannot be imported is told, and left out."""
+    note = note or warnings.warn
+    for name, module, source in installed(note):
+        if name not in _loaded:
+            _loaded[name] = module
+            try:
+                _import(module)
+            except Refused as problem:
+                note(f"Plugin {name!r} of {source} is left out: {problem}")
+
+
+@cache
+def _entry_points() -> tuple[tuple[str, str, str], ...]:
+    from importlib.metadata import entry_points
+
+    points = [(p.name, p.module, p.dist.name if p.dist else "") for p in entry_points(group=GROUP)]
+    papers = [
+        (m.name, f"recombine.papers.{m.name}", "recombine")  # where metadata is old or missing
+        for m in iter_modules([str(PAPERS)])
+    ]
+    return tuple(sorted({*points, *papers}, key=lambda p: (p[2] != "recombine", p[2], p[0])))
+
+
+def installed(note: Note) -> list[tuple[str, str, str]]:
+    """List installed plugins as name, module and distribution: those of this package first."""
+    plugins: dict[str, tuple[str, str, str]] = {}
+    for name, module, source in _entry_points():
+        first = plugins.setdefault(name, (name, module, source))
+        if first[1:] != (module, source):
+            note(
+                f"Two plugins are called {name!r}, of {first[2]} and {source}; the second is left "
+                "out. Uninstall one of them."
+            )
+    return list(plugins.values())
+
+
+def foreign() -> bool:
+    """Tell whether there are plugins beyond this package, so that its index is not all."""
+    return bool(_files) or any(source != "recombine" for *_, source in _entry_points())
+
+
+def load_plugin(text: str) -> str:
+    """Import a plugin by the path of its file (`mine.py`) or by its module; return its name."""
+    path = Path(text).resolve()
+    if not text.endswith(".py"):
+        if not all(part.isidentifier() for part in text.split(".")):
+            raise Refused(f"A plugin is a file like mine.py or an installed module; got {text!r}.")
+        _import(text)
+        return text
+    if not path.is_file():
+        raise Refused(f"There is no file {text!r}; give the path of a file with experiments.")
+    name = path.stem
+    if not name.isidentifier():
+        raise Refused(f"The file {text!r} needs a name that Python can import, such as mine.py.")
+    known = sys.modules.get(name)
+    origin = getattr(known, "__file__", None) if known else _origin(name)
+    if (known or origin) and (origin is None or Path(origin).resolve() != path):
+        raise Refused(
+            f"The plugin {text!r} and {origin or 'a part of Python'} would both be the module "
+            f"{name!r}; rename the file."
+        )
+    if known is None:
+        sys.path.append(str(path.parent))  # worker processes look for it there too
+        _import(name)
+        _files.append(path)
+    return name
+
+
+def files() -> tuple[Path, ...]:
+    """Return the files that were loaded as plugins, which workers elsewhere need too."""
+    return tuple(_files)
+
+
+def _origin(name: str) -> str | None:
+    spec = find_spec(name)
+    return spec.origin or name if spec else None
+
+
+def _import(module: str) -> None:
+    """Import a module; if that fails, nothing of it stays registered."""
+    before = set(sys.modules)
+    try:
+        with registry.unchanged_on_error():
+            import_module(module)
+    except (Exception, SystemExit) as problem:
+        for name in set(sys.modules) - before:
+            if f"{name}.".startswith(f"{module}."):
+                del sys.modules[name]
+        if isinstance(problem, Refused):
+            raise
+        raise Refused(
+            f"Importing {module!r} raised {type(problem).__name__}: {problem}. Mend or remove it."
+        ) from problem
+
+
+def load_figures(note: Note | None = None) -> None:
     """Import the `figures` module beside every registered experiment; this loads matplotlib."""
-    shelves()
-    modules = dict.fromkeys(entry.run.__module__ for entry in EXPERIMENTS.values())
-    for package in dict.fromkeys(name.rpartition(".")[0] for name in modules):
-        if package and find_spec(f"{package}.figures"):
-            import_module(f"{package}.figures")
+    load(note)
+    for module in dict.fromkeys(entry.run.__module__ for entry in EXPERIMENTS.values()):
+        package = module if hasattr(sys.modules.get(module), "__path__") else _parent(module)
+        name = f"{package}.figures"
+        if package and name not in sys.modules and find_spec(name):
+            try:
+                _import(name)
+            except Refused as problem:
+                (note or warnings.warn)(f"The figures of {package} are left out: {problem}")
+
+
+def _parent(module: str) -> str:
+    return module.rpartition(".")[0]

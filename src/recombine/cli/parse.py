@@ -1,0 +1,103 @@
+"""Reading a command line: the leading name, plugins, and options that follow from a dataclass."""
+
+from __future__ import annotations
+
+from dataclasses import field, fields, make_dataclass
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_origin, get_type_hints
+
+from recombine.core.error import Refused
+
+if TYPE_CHECKING:
+    from recombine.core.experiment import Experiment
+
+T = TypeVar("T")
+
+
+def parse(kind: type[T], words: list[str], usage: str, about: str, default: Any = None) -> T:
+    """Parse options into a dataclass; tyro explains what it cannot."""
+    if not words:
+        return kind() if default is None else cast("T", default)
+    import tyro
+
+    parsed: T = tyro.cli(
+        kind,
+        args=words,
+        prog=f"recombine {usage}",
+        description=about,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        **({} if default is None else {"default": default}),
+    )
+    return parsed
+
+
+def joined(name: str, config: type, options: type) -> Any:
+    """Put an experiment's fields and a command's options behind one parser."""
+    return make_dataclass(name, [("experiment", config), ("command", options)], frozen=True)
+
+
+def values_of(experiment: Experiment, size: str) -> tuple[Any, list[str]]:
+    """Turn a config into a dataclass whose fields take several values, and name these fields."""
+    base = experiment.configure(size)
+    hints = get_type_hints(type(base))
+    listed = [f.name for f in fields(base) if get_origin(hints[f.name]) is not tuple]
+    columns: list[tuple[str, Any, Any]] = []
+    for f in fields(base):
+        kind, value = hints[f.name], getattr(base, f.name)
+        several = (GenericAlias(tuple, (kind, ...)), field(default=(value,)))
+        columns.append((f.name, *(several if f.name in listed else (kind, field(default=value)))))
+    values = make_dataclass("Values", columns, frozen=True)
+    explained = f"'recombine run {experiment.name} --help' explains them."
+    values.__doc__ = f"One value or more each; {explained}"
+    return values, listed
+
+
+def leading(words: list[str]) -> tuple[str | None, list[str]]:
+    """Pop the leading name, if there is one; import it if it is a file: `mine.py:addition`."""
+    if not words or words[0].startswith("-"):
+        return None, words
+    file, _, name = words[0].partition(":")
+    if not file.endswith(".py"):
+        return words[0], words[1:]
+    from recombine.runs.discover import load_plugin
+
+    module = load_plugin(file)
+    return f"{module}.{name}" if name else module, words[1:]
+
+
+def load_plugins(words: list[str]) -> None:
+    """Load what --plugin names, ahead of the other options, which may depend on it."""
+    if plugins := _values(words, "--plugin"):
+        from recombine.runs.discover import load_plugin
+
+        for plugin in plugins:
+            load_plugin(plugin)
+
+
+def size_of(words: list[str]) -> str:
+    """Read --size ahead of the other options, because it sets their defaults."""
+    return next(iter(_values(words, "--size")[-1:]), "quick")
+
+
+def _values(words: list[str], option: str) -> list[str]:
+    values, taking = list[str](), False
+    for word in words:
+        if word.startswith("--"):
+            name, _, value = word.partition("=")
+            taking = name == option
+            values += [value] if taking and value else []
+        elif taking:
+            values.append(word)
+    return values
+
+
+def seeds_of(count: int) -> range:
+    """Turn a number of seeds into seeds."""
+    if count < 1:
+        raise Refused(f"--seeds needs 1 or more (5 to decide a claim); got {count}.")
+    return range(count)
+
+
+def summary(function: Any) -> str:
+    """Return the first paragraph of a docstring as one line."""
+    return " ".join((function.__doc__ or "").split("\n\n")[0].split())

@@ -1,0 +1,67 @@
+"""The index: what the package offers, by name and sentence, read without importing it.
+
+`make index` writes it; a law compares it with the registries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from recombine.core import registry
+from recombine.runs.discover import Note, foreign, load, load_figures
+
+INDEX = Path(__file__).parents[1] / "index.json"
+KINDS = ("tasks", "models", "diagnostics", "experiments", "claims", "figures")
+
+Rows = dict[str, list[dict[str, Any]]]  # by kind
+
+
+def entries(*kinds: str, note: Note | None = None) -> Rows:
+    """Describe what is offered of some kinds; only plugins of others are imported for it."""
+    rows: Rows = json.loads(INDEX.read_text("utf-8"))
+    if foreign():
+        for kind, more in registered(*kinds, note=note).items():
+            known = {row["name"] for row in rows[kind]}
+            rows[kind] += [row for row in more if row["name"] not in known]
+    return {kind: rows[kind] for kind in kinds}
+
+
+def registered(*kinds: str, note: Note | None = None) -> Rows:
+    """Import everything and describe it."""
+    load_figures(note) if "figures" in kinds else load(note)
+    registry.shelves()
+    return {
+        kind: [_describe(kind, *item) for item in registry.registry(kind.removesuffix("s")).items()]
+        for kind in kinds
+    }
+
+
+def _describe(kind: str, name: str, entry: Any) -> dict[str, Any]:
+    sentence = getattr(entry, "sentence", None) or registry.first_line(entry)
+    row = {"name": name, "sentence": sentence}
+    if kind == "claims":
+        row |= {"paper": entry.family, "experiment": entry.experiment, "seeds": entry.seeds}
+        row |= {"reference": entry.paper}
+    if kind == "experiments":
+        row |= {"paper": entry.family, "fields": [f.name for f in fields(entry.config)]}
+    if kind == "diagnostics":
+        row |= {"scores": [score.name for score in entry.scores]}
+    return row
+
+
+def text(rows: Rows) -> str:
+    """Write an index with one line per entry."""
+
+    def lines(entries: Iterable[Any]) -> str:
+        return ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+
+    kinds = [f"{json.dumps(kind)}: [\n{lines(entries)}\n]" for kind, entries in rows.items()]
+    return "{\n" + ",\n".join(kinds) + "\n}\n"
+
+
+if __name__ == "__main__":
+    INDEX.write_text(text(registered(*KINDS)), "utf-8")

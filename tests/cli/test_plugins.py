@@ -1,0 +1,68 @@
+"""Plugins at the command line: the file and the package of docs/adding-one-thing.md."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def files_of(page, folder):
+    """Write the blocks of a page that begin with the name of a file."""
+    blocks = re.findall(
+        r"```(?:python|toml)\n# (\S+)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL
+    )
+    for name, text in blocks:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return [name for name, _ in blocks]
+
+
+def recombine(folder, *words, **env):
+    return subprocess.run(
+        [sys.executable, "-m", "recombine.cli", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def test_the_experiment_in_adding_one_thing_runs_from_a_file(tmp_path):
+    assert "addition.py" in files_of("docs/adding-one-thing.md", tmp_path)
+    words = "reproduce addition.py --size smoke --json --workers 2"
+    done = recombine(tmp_path, *words.split())
+    assert done.returncode == 0, done.stderr
+    (claim,) = json.loads(done.stdout)["claims"]
+    assert claim["name"] == "addition.pairs_are_added"
+    assert claim["seeds"] == 5
+
+
+def test_the_package_in_adding_one_thing_is_found_once_installed(tmp_path):
+    """As a user installs it: pip reads its pyproject.toml, and every command knows it."""
+    pytest.importorskip("setuptools", reason="pip builds the package with setuptools")
+    files = files_of("docs/adding-one-thing.md", tmp_path / "source")
+    assert {"pyproject.toml", "mylab/__init__.py", "mylab/figures.py"} <= set(files)
+    pip = "-m pip install -q --no-deps --no-build-isolation --no-index --target"
+    site = tmp_path / "site"
+    subprocess.run([sys.executable, *pip.split(), site, tmp_path / "source"], check=True)
+    path = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+    done = recombine(tmp_path, "list", "--json", **path)
+    rows = json.loads(done.stdout)
+    assert "mylab.rings" in [row["name"] for row in rows["experiments"]]
+    assert "mylab.three_rings" in [row["name"] for row in rows["claims"]]
+    assert "mylab.rings: counts" in [row["name"] for row in rows["figures"]]
+    done = recombine(tmp_path, "reproduce", "mylab", "--json", "--workers", "1", **path)
+    assert done.returncode == 0, done.stderr
+    (claim,) = json.loads(done.stdout)["claims"]
+    assert (claim["name"], claim["verdict"]) == ("mylab.three_rings", "holds")
+    page = (tmp_path / "runs" / "report.html").read_text()
+    assert "Rings per run." in page
+    done = recombine(tmp_path, "run", "mylab.rings", "--rings", "5", "--json", **path)
+    assert json.loads(done.stdout)["scores"] == {"count": 5.0}
