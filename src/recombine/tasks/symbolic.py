@@ -10,11 +10,12 @@ from operator import or_
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.error import Refused, nearest
 from recombine.core.sets import box, cross, values
-from recombine.core.space import Space, grid
+from recombine.core.space import Points, Space, grid
 from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.encode import join, one_hot
@@ -37,6 +38,26 @@ LOGIC = {  # answers to 00, 01, 10, 11
     "nand": "1110",
     "true": "1111",
 }
+
+
+Targets = NDArray[np.float64]
+
+
+def tables(
+    task: Task, support: Support, query: Support | None = None
+) -> tuple[Points, Targets, Points, Targets]:
+    """List training points, their targets, held-out points and theirs, in float64, for theory.
+
+    >>> train, y, held_out, truth = tables(invariance(), invariance_support(True))
+    >>> train.tolist(), y.tolist()
+    ([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [-1.0, -1.0, 1.0])
+    >>> held_out.tolist(), truth.tolist()
+    ([[1.0, 1.0]], [1.0])
+    """
+    split = task.split(support, query=query)
+    train, held_out = split.train, split.held_out
+    y, truth = (data.y[:, 0].double().numpy() for data in (train, held_out))
+    return train.z, y, held_out.z, truth
 
 
 @task

@@ -1,0 +1,260 @@
+"""Lippl & Stachenfeld 2025: tasks that kernels solve, solve by a shortcut, or cannot solve."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from recombine.core.claim import Evidence, Verdict, claim, exact, scores
+from recombine.core.error import Refused
+from recombine.core.experiment import Result, closed_form
+from recombine.core.score import Score
+from recombine.core.space import Points
+from recombine.core.support import Support
+from recombine.core.task import Task
+from recombine.runs.record import Record
+from recombine.tasks import symbolic
+from recombine.tasks.symbolic import Targets
+from recombine.theory import leak
+from recombine.theory.conjunction import solvable
+from recombine.theory.kernel import Kernel, by_overlap, by_salience
+from recombine.theory.solve import margin, regress
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Kernels on three components, one per tile of the phase diagram."""
+
+    step: int = 1
+    """Take every n-th tile in each direction."""
+
+
+@closed_form(
+    smoke={"step": 12},
+    scores=[
+        Score("tiles_*", "kernels that solve all three context tasks, two, one or none"),
+        Score("mismatches", "kernels on which the closed form is wrong", better="lower"),
+        Score("s1", "salience of a component", draw="none"),
+        Score("s2", "salience of a pair", draw="none"),
+        Score("solved", "context tasks that each kernel solves", draw="none"),
+    ],
+)
+def phases(cfg: Tiles) -> Result:
+    """Which kernels solve context dependence when 1, 2 or 3 values of each feature are held out."""
+    kernels = tiles(cfg.step)
+    tasks = [symbolic.tables(symbolic.context(), symbolic.context_support(k)) for k in (1, 2, 3)]
+    solved = np.array([[solves(kernel, *task) for task in tasks] for kernel, _, _ in kernels])
+    counts = {
+        "all": solved.all(axis=1),
+        "two": solved[:, 0] & solved[:, 1] & ~solved[:, 2],
+        "one": solved[:, 0] & ~solved[:, 1] & ~solved[:, 2],
+        "none": ~solved.any(axis=1),
+    }
+    predicted = [leak.cd3_margin_succeeds(3, kernel.salience()) for kernel, _, _ in kernels]
+    numbers = {f"tiles_{name}": float(rows.sum()) for name, rows in counts.items()}
+    numbers["mismatches"] = float((solved[:, 2] != predicted).sum())
+    arrays = {
+        "s1": np.array([s1 for _, s1, _ in kernels]),
+        "s2": np.array([s2 for _, _, s2 in kernels]),
+        "solved": solved.sum(axis=1),
+    }
+    return Result(numbers, arrays)
+
+
+def tiles(step: int = 1) -> list[tuple[Kernel, float, float]]:
+    """List the kernels of the published diagram: S1 = i/147, S2 = 2j/147, positive semidefinite."""
+    grid = [(i / 147, 2 * j / 147) for i in range(0, 50, step) for j in range(0, 50, step)]
+    return [
+        (by_overlap([0, s1, 2 * s1 + s2, 1]), s1, s2)
+        for s1, s2 in grid
+        if 3 * s1 + 3 * s2 <= 1 + 1e-12
+    ]
+
+
+def solves(kernel: Kernel, train: Points, y: Targets, held_out: Points, truth: Targets) -> bool:
+    """Tell whether the largest margin has the right sign on every held-out combination."""
+    try:
+        outputs = margin(kernel, train, y).predict(held_out)
+    except Refused:  # the linear kernel, a corner of the diagram, cannot fit the task
+        return False
+    return bool((np.sign(outputs) == truth).all())
+
+
+@claim(
+    "lippl2025.phases",
+    runs={"diagram": {}},
+    paper="327 / 239 / 34 / 50 of 650",
+    source="figure, counted in the authors' PDF",
+    role="headline",
+)
+def phase_diagram_is_as_published(records: Evidence[Record]) -> Verdict:
+    """Shortcut bias: 327 of 650 kernels solve all three context tasks, 239 all but the hardest, 34
+    only the easiest.
+    """
+    published = {"all": 327, "two": 239, "one": 34, "none": 50}
+    worst = max(abs(scores(records, f"tiles_{k}")[0] - n) for k, n in published.items())
+    return exact(worst, below=0.5, what="largest difference of a count")
+
+
+claim(
+    "lippl2025.phases",
+    name="shortcuts_have_a_closed_form",
+    sentence="A closed form predicts which kernels take the shortcut in the hardest context task.",
+    score="mismatches",
+    below=0.5,
+    what="kernels that the closed form gets wrong, of 650",
+    runs={"diagram": {}},
+    source="ours",
+    role="beyond",
+)
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A task for the solvability test and for a kernel."""
+
+    task: Literal["addition", "context", "equivalence", "ordering", "substitution"] = "equivalence"
+    salience: float = 0.4264
+    """S(1;2) of the kernel, for tasks of two components."""
+
+
+PUZZLES: dict[str, Callable[[], tuple[Task, Support, Support | None]]] = {
+    "addition": lambda: (symbolic.addition(), symbolic.addition_cross((4,)), None),
+    "context": lambda: (symbolic.context(), symbolic.context_support(3), None),
+    "equivalence": lambda: (symbolic.equivalence(), symbolic.equivalence_support(), None),
+    "ordering": lambda: (
+        symbolic.ordering(),
+        symbolic.ordering_support(7),
+        symbolic.ordering_query(7),
+    ),
+    "substitution": lambda: (
+        symbolic.context_substitution(),
+        symbolic.context_substitution_support(),
+        None,
+    ),
+}
+
+
+@closed_form(
+    smoke={"task": "ordering"},
+    scores=[
+        Score("solvable", "1 if sums over seen conjunctions express the target", summary=True),
+        Score("largest_output", "largest absolute output on held-out combinations"),
+        Score("accuracy", "share of correct signs on held-out combinations", better="higher"),
+    ],
+)
+def puzzles(cfg: Puzzle) -> Result:
+    """Whether seen conjunctions can express the answer at all, and whether a kernel finds it."""
+    train, y, held_out, truth = symbolic.tables(*PUZZLES[cfg.task]())
+    kind: Literal["regression", "labels"] = "regression" if cfg.task == "addition" else "labels"
+    numbers = {"solvable": float(solvable(train, held_out, truth, kind).solvable)}
+    if train.shape[1] == 2:
+        outputs = regress(by_salience([cfg.salience]), train, y).predict(held_out)
+        numbers["largest_output"] = float(np.abs(outputs).max())
+        numbers["accuracy"] = float((np.sign(outputs) == np.sign(truth)).mean())
+    return Result(numbers)
+
+
+FEASIBLE = "whether the linear program is feasible (1) or not (0)"
+
+claim(
+    "lippl2025.puzzles",
+    name="equivalence_is_impossible",
+    sentence="Transitive equivalence is impossible: no sum over seen conjunctions tells held-out "
+    "pairs of one class from pairs of two.",
+    score="solvable",
+    below=0.5,
+    what=FEASIBLE,
+    runs={"equivalence": {}},
+    paper="impossible",
+    source="abstract",
+    role="headline",
+)
+claim(
+    "lippl2025.puzzles",
+    name="kernels_say_nothing_about_equivalence",
+    sentence="On transitive equivalence every kernel outputs exactly zero for held-out pairs.",
+    score="largest_output",
+    below=1e-7,
+    what="largest output",
+    runs={f"S = {s:g}": {"salience": s} for s in (0.2, 0.4264, 0.49)},
+    source="ours",
+)
+claim(
+    "lippl2025.puzzles",
+    name="kernels_order_transitively",
+    sentence="Trained on neighbors alone, a kernel orders all pairs of seven items.",
+    score="accuracy",
+    above=0.999,
+    what="smallest accuracy on held-out pairs",
+    runs={f"S = {s:g}": {"task": "ordering", "salience": s} for s in (0.3, 0.4264, 0.5)},
+    source="text (task); authors' code",
+)
+claim(
+    "lippl2025.puzzles",
+    name="other_puzzles_are_solvable",
+    sentence="Addition, context dependence and ordering can be expressed by seen conjunctions.",
+    score="solvable",
+    above=0.5,
+    what=FEASIBLE,
+    runs={task: {"task": task} for task in ("addition", "context", "ordering")},
+    source="text",
+)
+claim(
+    "lippl2025.puzzles",
+    name="context_substitution_is_impossible",
+    sentence="That two contexts follow one rule cannot be expressed by seen conjunctions.",
+    score="solvable",
+    below=0.5,
+    what=FEASIBLE,
+    runs={"substitution": {"task": "substitution"}},
+    source="ours, on a preset of the authors' code",
+    role="beyond",
+)
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Two binary items, the first of which decides."""
+
+    overlap: float = 0.4264
+    """Similarity of inputs that share one item, between 0 and 1/2."""
+    partial: bool = False
+    """Whether one combination with the other second item is in the training set, too."""
+
+
+@closed_form(
+    smoke={"overlap": 0.2},
+    scores=[
+        Score("margin", "mean of target times output on held-out combinations", better="higher"),
+        Score("theory", "margin by the closed form"),
+        Score("gap", "difference of the two", better="lower"),
+    ],
+)
+def exposure(cfg: Exposure) -> Result:
+    """How well a kernel carries an item over to a new partner, with and without more data."""
+    support = symbolic.invariance_support(cfg.partial)
+    train, y, held_out, truth = symbolic.tables(symbolic.invariance(), support)
+    outputs = regress(by_overlap([0, cfg.overlap, 1]), train, y).predict(held_out)
+    mean = float((truth * outputs).mean())
+    theory = leak.partial_exposure(cfg.overlap) if cfg.partial else leak.invariance(cfg.overlap)
+    return Result({"margin": mean, "theory": float(theory), "gap": abs(mean - theory)})
+
+
+claim(
+    "lippl2025.exposure",
+    name="more_data_can_help_less",
+    sentence="The margin is k/(1-k) without and 2k²/(1-2k²) with a further example: more data can "
+    "help less.",
+    score="gap",
+    below=1e-9,
+    what="largest difference from the closed forms",
+    runs={
+        f"k = {k:g}, {'partial' if partial else 'none'}": {"overlap": k, "partial": partial}
+        for k in (0.2, 0.4264)
+        for partial in (False, True)
+    },
+    paper="k/(1-k), 2k²/(1-2k²)",
+    source="authors' code",
+)
