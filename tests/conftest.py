@@ -46,7 +46,18 @@ load_figures()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let beartype check random items of the lists that hypothesis builds."""
+    """Let beartype check random items of lists; define the second device before any gradient.
+
+    Torch counts the devices that gradients may visit once, when it computes the first one.
+    """
+    if hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
+        spec = importlib.util.spec_from_file_location(
+            "shadow", Path(__file__).with_name("shadow.py")
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["shadow"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["shadow"])
     config.addinivalue_line("filterwarnings", "ignore:Do not use the `random` module")
 
 
@@ -95,16 +106,8 @@ def toy() -> Experiment:
 @pytest.fixture
 def shadow(monkeypatch: pytest.MonkeyPatch) -> str:
     """A device beside the CPU that keeps its tensors apart: see `shadow.py`."""
-    if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
-        pytest.skip("this torch cannot define a device in Python")
     if "shadow" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "shadow", Path(__file__).with_name("shadow.py")
-        )
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules["shadow"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["shadow"])
+        pytest.skip("this torch cannot define a device in Python")
     monkeypatch.setattr(torch, "Generator", sys.modules["shadow"].Generator)
     return "shadow"
 
