@@ -7,11 +7,8 @@ from recombine.core.experiment import EXPERIMENTS
 from recombine.runs import trial
 from recombine.runs.device import DEVICE
 
-PAPERS = ("liang2025", "lippl2025", "wiedemer2023")
 TRAINED = [
-    name
-    for name, e in EXPERIMENTS.items()
-    if e.stochastic and e.family in PAPERS and name != "lippl2025.additivity"
+    name for name, e in EXPERIMENTS.items() if e.stochastic and name != "lippl2025.additivity"
 ]
 
 

@@ -1,4 +1,4 @@
-"""The ablation of objects: its world, its scores on known answers, and what it refuses."""
+"""The ablation of objects: its scenes, its scores on known answers, and its refusals."""
 
 from dataclasses import replace
 
@@ -15,11 +15,11 @@ from recombine.maps.slots import Slotted
 from recombine.papers.brady2024.objects import (
     Ablation,
     build,
-    one,
     owners,
     penalties,
     rare,
     recombined,
+    run_seed,
     world,
 )
 
@@ -31,8 +31,8 @@ def small_world(seed=0):
     return world(SMALL, np.random.default_rng(seed))
 
 
-class Told(Slotted):
-    """Knows the truth of some scenes: the k-th slot is the k-th sprite, and the last is empty."""
+class Oracle(Slotted):
+    """Encode some scenes truly: the k-th slot is the k-th sprite, and the last one is empty."""
 
     def __init__(self, place, mixed=False):
         super().__init__()
@@ -48,19 +48,20 @@ class Told(Slotted):
         return torch.cat([z, torch.zeros_like(z[:, :1])], dim=1)
 
     def decode(self, z: Tensor) -> Tensor:
-        own = z[:, :2]
+        sprites = z[:, :2]
         if self.mixed:
-            own = torch.stack([own[:, 0] + own[:, 1], own[:, 0] - own[:, 1]], dim=1) / 2
-        return vmap(self.task.targets)(own.flatten(1).clamp(0, 0.999))
+            a, b = sprites.unbind(dim=1)
+            sprites = torch.stack([a + b, a - b], dim=1) / 2
+        return vmap(self.task.targets)(sprites.flatten(1).clamp(0, 0.999))
 
 
-def test_held_out_scenes_are_pairs_that_are_never_shown():
+def test_held_out_pairs_of_hues_never_occur_in_training():
     place = small_world()
     hues = {name: data.z[:, [3, 7]] for name, (data, _) in place.tested.items()}
     assert (hues["ood"] >= SMALL.hidden).all()
     for shown in (hues["id"], place.train.z[:, [3, 7]]):
         assert not (shown >= SMALL.hidden).all(axis=1).any()
-        assert (shown >= SMALL.hidden).any(axis=0).all()  # each hue is shown, with others
+        assert (shown >= SMALL.hidden).any(axis=0).all()  # each hue occurs, with other partners
 
 
 def test_three_sprites_hold_out_every_pair():
@@ -73,24 +74,24 @@ def test_three_sprites_hold_out_every_pair():
 
 def test_slots_that_are_sprites_score_best_and_recombine():
     place = small_world()
-    model = Told(place)
+    model = Oracle(place)
     data, labels = place.tested["id"]
     maps = slot_maps(model.decode, model.encode(data.x))
     both = ((labels == 1).flatten(1).any(1) & (labels == 2).flatten(1).any(1)).nonzero()[:, 0]
-    mine = owners(maps[both], labels[both], 2)
-    assert (mine == torch.tensor([0, 1])).float().mean() > 0.95  # some hide all of each other
+    slots = owners(maps[both], labels[both], 2)
+    assert (slots == torch.tensor([0, 1])).float().mean() > 0.95  # some sprites are fully occluded
     assert j_ari(maps, labels).mean() > 0.8  # edges of a front sprite depend on both
     assert jis(maps, labels) > 0.8
-    score, kept = recombined(SMALL, model, place, maps, np.random.default_rng(1))
+    score, examples = recombined(SMALL, model, place, maps, np.random.default_rng(1))
     assert score > 0.95
-    assert kept["scene_new"].shape == kept["drawn_new"].shape
+    assert examples["scene_new"].shape == examples["drawn_new"].shape
 
 
-def test_slots_that_hold_half_of_each_sprite_do_not():
+def test_slots_that_mix_two_sprites_do_neither():
     place = small_world()
-    model = Told(place, mixed=True)
+    model = Oracle(place, mixed=True)
     data, labels = place.tested["id"]
-    torch.testing.assert_close(model(data.x), data.x, atol=1e-4, rtol=0)  # it draws as well
+    torch.testing.assert_close(model(data.x), data.x, atol=1e-4, rtol=0)
     maps = slot_maps(model.decode, model.encode(data.x))
     assert jis(maps, labels) < 0.6
     assert recombined(SMALL, model, place, maps, np.random.default_rng(1))[0] < 0.5
@@ -104,7 +105,7 @@ def test_owners_are_matched_once():
     assert owners(maps, labels, 2).tolist() == [[2, 0]]
 
 
-def test_penalties_are_those_of_the_way_of_training():
+def test_penalties_are_those_of_the_config():
     assert len(penalties(Ablation())) == 2
     assert not penalties(replace(Ablation(), capacity=0.0, interaction=0.0))
     assert not penalties(replace(Ablation(), capacity=0.0, decoder="broadcast"))
@@ -114,28 +115,28 @@ def test_penalties_are_those_of_the_way_of_training():
 
 
 def test_slot_attention_with_masks_runs_too():
-    found = one(replace(SMOKE, encoder="attention", decoder="broadcast", capacity=0.0), 0)
-    assert {"j_ari_id", "jis_ood", "r2_recombined"} <= set(found.scores)
+    cfg = replace(SMOKE, encoder="attention", decoder="broadcast", capacity=0.0)
+    assert {"j_ari_id", "jis_ood", "r2_recombined"} <= set(run_seed(cfg, 0).scores)
 
 
 def test_scenes_from_a_file_are_trained_on(tmp_path):
     place = world(replace(SMALL, side=8, shown=40, asked=40), np.random.default_rng(0))
     data, labels = place.tested["id"]
     np.savez(tmp_path / "own.npz", images=data.x.numpy().clip(0, 1), masks=labels.numpy())
-    found = one(replace(SMOKE, album="own.npz", data_dir=str(tmp_path)), 0)
-    assert "j_ari_id" in found.scores
-    assert not any("ood" in name or "recombined" in name for name in found.scores)
+    scores = run_seed(replace(SMOKE, album="own.npz", data_dir=str(tmp_path)), 0).scores
+    assert "j_ari_id" in scores
+    assert not any("ood" in name or "recombined" in name for name in scores)
     np.savez(tmp_path / "bare.npz", images=data.x.numpy().clip(0, 1))
     with pytest.raises(Refused, match="masks"):
-        one(replace(SMOKE, album="bare.npz", data_dir=str(tmp_path)), 0)
-    with pytest.raises(Refused, match="3 slots or more"):
-        one(replace(SMOKE, album="own.npz", data_dir=str(tmp_path), objects=1, slots=2), 0)
+        run_seed(replace(SMOKE, album="bare.npz", data_dir=str(tmp_path)), 0)
+    with pytest.raises(Refused, match="slots >= 3"):
+        run_seed(replace(SMOKE, album="own.npz", data_dir=str(tmp_path), objects=1, slots=2), 0)
 
 
-def test_what_makes_no_sense_is_refused():
-    with pytest.raises(Refused, match="3 slots or more"):
+def test_impossible_configs_are_refused():
+    with pytest.raises(Refused, match="slots >= 3"):
         world(replace(SMALL, slots=2), np.random.default_rng(0))
-    with pytest.raises(Refused, match="2 or more"):
+    with pytest.raises(Refused, match="objects >= 2"):
         rare(replace(SMALL, objects=1))
     with pytest.raises(Refused, match="between 0 and 1"):
         rare(replace(SMALL, hidden=1.0))

@@ -1,4 +1,4 @@
-"""Blocks that interact by a known order, scores of slots, and the experiment on both."""
+"""Blocks that interact by a known order, scores of slots, and the choice among restarts."""
 
 import warnings
 from dataclasses import replace
@@ -36,7 +36,7 @@ def tensor(f, z, order):
 
 
 def crossed(kind):
-    """What two blocks share, and the largest second and third derivative across them."""
+    """Largest product of first derivatives, and second and third derivative, across two blocks."""
     f = generator(kind, outputs=8, seed=3)
     z = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     slopes = tensor(f, z, 1)
@@ -76,7 +76,7 @@ def test_generators_that_cannot_be_are_refused():
 
 
 class Known(Smooth):
-    """Reads the latents off the vectors of a linear generator, with blocks in another order."""
+    """Encode the vectors of a linear generator truly, up to a linear map of the latents."""
 
     def __init__(self, mix):
         super().__init__()
@@ -128,18 +128,18 @@ SMALL = {"outputs": 6, "width": 8, "restarts": 3, "samples": 128, "asked": 128, 
 
 
 @pytest.mark.parametrize("penalty", ["none", "n0", "n1", "n2"])
-def test_the_restart_of_the_lowest_objective_is_kept(penalty):
+def test_the_restart_with_the_lowest_objective_is_scored(penalty):
     cfg = Blocks(penalty=penalty, weight=0.5, batch=32, points=8, **SMALL)
     for result in vectors(cfg, [0, 1]):
-        found = result.scores
-        restarts = [(found[f"objective_{r}"], found[f"sis_{r}"]) for r in (1, 2, 3)]
-        assert min(restarts) == (found["objective"], found["sis"])
-        assert found["sis_best"] == max(s for _, s in restarts)
-        assert found["sis_mean"] == pytest.approx(np.mean([s for _, s in restarts]))
+        scores = result.scores
+        restarts = [(scores[f"objective_{r}"], scores[f"sis_{r}"]) for r in (1, 2, 3)]
+        assert min(restarts) == (scores["objective"], scores["sis"])
+        assert scores["sis_best"] == max(s for _, s in restarts)
+        assert scores["sis_mean"] == pytest.approx(np.mean([s for _, s in restarts]))
         assert result.history.engine == "map"
-        assert (found["objective"] > found["error"]) == (penalty != "none")
-        assert 0 <= found["r1"] <= 1
-        assert 0 <= found["r2"] <= 1
+        assert (scores["objective"] > scores["error"]) == (penalty != "none")
+        assert 0 <= scores["r1"] <= 1
+        assert 0 <= scores["r2"] <= 1
 
 
 def test_a_seed_alone_gives_what_it_gives_among_others():
@@ -157,11 +157,11 @@ def test_the_objective_is_what_training_minimizes(where):
     model = build(cfg, data, 0)
     term = interaction(1, 3.0, recombined=where == "recombined")
     with torch.no_grad():
-        wanted = 6 * nn.functional.mse_loss(model(data.x), data.y)
-        wanted += term(model, Batch(data.x, data.y))
+        loss = 6 * nn.functional.mse_loss(model(data.x), data.y)
+        loss += term(model, Batch(data.x, data.y))
     model.eval()
     total, error = objective(cfg, model, data)
-    assert total == pytest.approx(float(wanted), rel=1e-4)
+    assert total == pytest.approx(float(loss), rel=1e-4)
     assert error < total
     assert interacting(replace(cfg, penalty="none"), model, model.encode(data.x)) == 0
 

@@ -3,6 +3,7 @@
 # Registration order is the order of tables and reports.
 # isort: off
 from recombine.papers.brady2024 import objects as objects
+from recombine.papers.brady2024 import objects_claims as objects_claims
 from recombine.papers.brady2024 import orders as orders
 from recombine.papers.brady2024 import conditions as conditions
 from recombine.papers.brady2024 import attention as attention
