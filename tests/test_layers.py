@@ -14,8 +14,8 @@ ROOT = Path(recombine.__file__).parent
 
 # Each layer may import the ones before it; files of one package may import each other, except
 # that the nouns of the core stand in their own order and no paper imports another.
-CORE = ("error", "disk", "seed", "registry", "score", "space", "boxes", "support", "sets")
-CORE += ("shapes", "task", "diagnostic", "experiment", "claim")
+CORE = ("error", "disk", "npz", "seed", "registry", "score", "space", "boxes", "support")
+CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "claim")
 PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
@@ -23,7 +23,7 @@ LAYERS = (
     *("runs", "report/grid", "report/numbers", "report/plot"),
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )
-PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk"}
+PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
 READERS = ("tasks/banks/", "tables/read", "tables/datasets")  # these read the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}

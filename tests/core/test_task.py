@@ -96,7 +96,7 @@ def test_the_record_of_such_a_run_says_so():
         (lambda t: bumps(5, sigma=0).split(~hole("center", 5)), "sigma must be positive"),
         (lambda t: bumps(5, polarity="dim").data(np.zeros((1, 2))), "There is no polarity 'dim'"),
         (lambda t: bumps(5, encoding="onehot"), "Did you mean 'one_hot'?"),
-        (lambda t: bumps(5, width=-1), "must be positive"),
+        (lambda t: bumps(5, width=-1), "width=-1"),
         (lambda t: hole("centre", 28), "use center, corner"),
         (lambda t: hole("3:99,0:4", 28), "leaves the image"),
     ],

@@ -62,7 +62,7 @@ def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path, drawn):
     with pytest.raises(Refused, match="train"):
         album("sprites", tmp_path, "training")
     np.savez(tmp_path / "a.npz", picture=drawn["images"])
-    with pytest.raises(Refused, match="picture"):
+    with pytest.raises(Refused, match="no array called images"):
         album("a.npz", tmp_path)
     np.savez(tmp_path / "a.npz", images=drawn["images"][..., 0])
     with pytest.raises(Refused, match="shape"):
@@ -79,6 +79,43 @@ def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path, drawn):
     (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(Refused, match="Download it again"):
         album("a.npz", tmp_path)
+
+
+def spoiled(drawn, name, value, at=(3, 2, 1)):
+    array = drawn[name].astype(float)
+    array[at[: array.ndim]] = value
+    return {**drawn, name: array}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda d: {**d, "latents": d["latents"][:-1]}, "39, 4.* for 40 scenes"),
+        (lambda d: spoiled(d, "latents", np.nan), "finite numbers per scene"),
+        (lambda d: {**d, "latents": np.array(["a"] * 40)}, "type <U1"),
+        (lambda d: spoiled(d, "masks", np.nan), "masks that are not finite"),
+        (lambda d: spoiled(d, "masks", np.inf), "masks that are not finite"),
+        (lambda d: spoiled(d, "masks", 0.5), "not whole numbers from 0"),
+        (lambda d: spoiled(d, "masks", -1), "not whole numbers from 0"),
+        (lambda d: spoiled(d, "images", np.nan), "pixels from nan"),
+        (lambda d: {**d, "masks": d["masks"][:-1]}, "for 40 images"),
+        (lambda d: {name: v[:0] for name, v in d.items()}, "shape"),
+    ],
+)
+def test_labels_and_latents_that_do_not_fit_the_scenes_are_refused(
+    tmp_path, drawn, change, sentence
+):
+    np.savez(tmp_path / "a.npz", **change(drawn))
+    with pytest.raises(Refused, match=sentence):
+        album("a.npz", tmp_path)
+
+
+def test_a_refusal_is_one_sentence(tmp_path, drawn):
+    np.savez(tmp_path / "a.npz", picture=drawn["images"])
+    with pytest.raises(Refused) as refusal:
+        album("a.npz", tmp_path)
+    assert str(refusal.value).startswith(f"{tmp_path / 'a.npz'} holds no array called images")
+    assert refusal.value.__cause__ is None
 
 
 def test_scenes_without_labels_have_no_count_of_objects():

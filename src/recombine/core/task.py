@@ -87,7 +87,19 @@ class Task:
             return Data(z, x, y)
         x = vmap(self.inputs, chunk_size=chunk)(points)
         y = vmap(self.targets, chunk_size=chunk)(points)
+        for name, values in (("inputs", x), ("targets", y)):
+            self._check_finite(name, values, z)
         return Data(z, x, y)
+
+    def _check_finite(self, name: str, values: Tensor, z: Points) -> None:
+        if values.is_meta or values.isfinite().all():
+            return
+        bad = (~values.isfinite()).flatten(1).any(dim=1) if values.ndim > 1 else ~values.isfinite()
+        first = z[int(bad.cpu().numpy().argmax())].tolist()
+        raise Refused(
+            f"The {name} are not finite at {int(bad.sum())} of {len(z)} points, such as {first}; "
+            "check the maps of the task. A one-hot code needs as many levels as its factor."
+        )
 
     def _check_levels(self, z: Points) -> None:
         """Refuse levels that float32, in which maps compute, rounds to another level."""

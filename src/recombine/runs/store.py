@@ -10,18 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from math import isfinite, prod
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
-from numpy.lib import format as npy
 
 from recombine.core import disk
 from recombine.core.error import Refused
 from recombine.core.experiment import SIZES
+from recombine.core.npz import unpack
 from recombine.runs.record import DIVERGED, DONE, FAILED, FORMAT, Record, shape_of
 
 MOST_TEXT = 16 * 2**20  # bytes of a record
@@ -31,7 +30,6 @@ NAME = re.compile(r"[\w][\w .()+=-]{0,199}")  # of an experiment or a record: on
 
 FIELDS = {f.name: str(f.type) for f in fields(Record)}
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half a character, which no file can hold
-HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 class Unusable(Refused):
@@ -160,7 +158,7 @@ class Store:
         if not path.exists() and not path.is_symlink():
             return {}
         try:
-            arrays = unpack(disk.read(path, MOST_ARRAYS))
+            arrays = unpack(disk.read(path, MOST_ARRAYS), MOST_ARRAYS)
             if record.arrays and sorted(arrays) != sorted(record.arrays):
                 raise ValueError(f"it holds {', '.join(arrays)}, not {', '.join(record.arrays)}")
             for name, shape in record.shapes.items():
@@ -281,27 +279,6 @@ def _impossible(plain: Mapping[str, Any]) -> str:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def unpack(content: bytes) -> dict[str, Any]:
-    """Read the arrays of an .npz whose members are as large as they say, and of plain types."""
-    arrays = {}
-    with ZipFile(io.BytesIO(content)) as members:
-        if sum(member.file_size for member in members.infolist()) > MOST_ARRAYS:
-            raise ValueError(f"it unpacks to more than {MOST_ARRAYS:,} bytes")
-        for member in members.infolist():
-            if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                raise ValueError(f"{member.filename} is packed in another way than NumPy's")
-            file = io.BytesIO(members.read(member))
-            header = HEADERS.get(npy.read_magic(file))
-            if header is None:
-                raise ValueError(f"{member.filename} is not a plain array")
-            shape, _, kind = header(file)
-            if kind.hasobject or prod(shape) * kind.itemsize != member.file_size - file.tell():
-                raise ValueError(f"{member.filename} is not as large as its shape")
-            file.seek(0)
-            arrays[member.filename.removesuffix(".npy")] = npy.read_array(file, allow_pickle=False)
-    return arrays
 
 
 def _digest(plain: Mapping[str, Any]) -> str:

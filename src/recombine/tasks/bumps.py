@@ -59,7 +59,7 @@ def striped_bumps(
     missing = {
         "zeros": torch.zeros_like(every[0]),
         "mean": every.mean(dim=0),
-        "outside": present(torch.tensor(-float(size))),
+        "outside": present(torch.tensor(-float(size))).nan_to_num(),
     }[absent]
 
     def written(value: Tensor) -> Tensor:

@@ -11,18 +11,27 @@ Code = Callable[[Tensor], Tensor]  # one value -> one vector
 
 
 def one_hot(levels: int) -> Code:
-    """Switch on the unit of the value.
+    """Set the unit of the value to 1; a value beyond the levels has no code, so all are NaN.
 
     >>> one_hot(3)(torch.tensor(1.0))
     tensor([0., 1., 0.])
     """
-    return lambda value: (torch.arange(levels, device=value.device) == value).float()
+    if levels < 1:
+        raise Refused(f"one_hot() needs levels >= 1; got levels={levels}.")
+
+    def code(value: Tensor) -> Tensor:
+        units = (torch.arange(levels, device=value.device) == value).float()
+        return torch.where((value >= 0) & (value < levels), units, torch.nan)
+
+    return code
 
 
 def population(levels: int, width: float = 1.0) -> Code:
-    """Excite units around the value with a Gaussian of this width."""
-    if not width > 0:
-        raise Refused(f"A population code of width {width} was asked for; it must be positive.")
+    """Activate units around the value by a Gaussian of this width."""
+    if levels < 1 or not width > 0:
+        raise Refused(
+            f"population() needs levels >= 1 and width > 0; got levels={levels}, width={width}."
+        )
     return lambda value: torch.exp(
         -((torch.arange(levels, device=value.device) - value) ** 2) / (2 * width**2)
     )
@@ -46,5 +55,14 @@ def code(name: str, levels: int, width: float = 1.0) -> Code:
 
 
 def join(*codes: Code) -> Code:
-    """Write one code a coordinate, side by side."""
-    return lambda z: torch.cat([c(value) for c, value in zip(codes, z.unbind(), strict=True)])
+    """Write one code per coordinate, side by side."""
+
+    def code(z: Tensor) -> Tensor:
+        if len(z) != len(codes):
+            raise Refused(
+                f"join() has {len(codes)} codes for points of {len(z)} coordinates; give one code "
+                "per coordinate."
+            )
+        return torch.cat([c(value) for c, value in zip(codes, z.unbind(), strict=True)])
+
+    return code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
-from recombine.tasks.banks.bank import BROKEN
+from recombine.core.npz import unpack
+from recombine.tasks.banks.files import MOST_BYTES, reading
 
-# What the papers call a file, and how they split it: images to train, to choose, and to test.
+# The papers' files, and how they are split: images to train, to choose, and to test.
 ALBUMS = {
     "sprites": ("4_obj_sprites.npz", (90_000, 5_000, 5_000)),
     "clevr6": ("clevr_6.npz", (49_483, 2_000, 2_000)),
@@ -27,9 +28,9 @@ LATENTS = ("latents", "latent", "z", "factors")
 
 @dataclass(frozen=True, eq=False)
 class Album:
-    """Scenes of one size; a label of 0 is the ground, others are objects."""
+    """Scenes of one size; pixels with label 0 are background, others belong to objects."""
 
-    images: NDArray[np.float32]  # (n, channels, height, width), numbers from 0 to 1
+    images: NDArray[np.float32]  # (n, channels, height, width), from 0 to 1
     masks: NDArray[np.int64] | None = None  # (n, height, width)
     latents: NDArray[np.float64] | None = None  # (n, …)
 
@@ -43,11 +44,11 @@ class Album:
 
     @property
     def objects(self) -> int:
-        """Count the objects of the fullest scene."""
+        """Largest number of objects in a scene."""
         if self.masks is None:
             raise Refused(
                 f"The album has no labels of pixels; add an array called {MASKS[0]} to its file, "
-                "(n, height, width) whole numbers with 0 for the ground."
+                "(n, height, width) whole numbers with 0 for the background."
             )
         return max(len(np.unique(m[m > 0])) for m in self.masks)
 
@@ -56,8 +57,8 @@ def album(name: str, folder: Path, part: str = "train") -> Album:
     """Read one part of an album: `sprites` or `clevr6` from a folder, or any `.npz` by its path.
 
     The authors of Brady et al. 2024 offer both files for download; put `4_obj_sprites.npz` or
-    `clevr_6.npz` into the folder as they are. A file of one's own needs an array `images`, may
-    have `masks` and `latents`, and is cut 90 : 5 : 5.
+    `clevr_6.npz` into the folder as they are. Another file needs an array `images`, may have
+    `masks` and `latents`, and is split 90 : 5 : 5.
     """
     if part not in PARTS:
         raise nearest("part", part, PARTS)
@@ -83,33 +84,31 @@ def album(name: str, folder: Path, part: str = "train") -> Album:
 
 
 def _read(path: Path) -> Album:
-    """Read a file whose arrays have one of the usual names and orders."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-            images = _named(held, IMAGES)
-            if images is None:
-                raise Refused(
-                    f"{path} holds the arrays {', '.join(held.files) or 'none'}; one must be "
-                    f"called {IMAGES[0]}, (n, height, width, 3) bytes or numbers from 0 to 1."
-                )
-            masks, latents = _named(held, MASKS), _named(held, LATENTS)
-    except BROKEN as problem:
-        why = str(problem) or "it ends early"
-        raise Refused(f"{path} cannot be read ({why}). Download it again.") from problem
+    """Read a file whose arrays have one of the usual names and layouts."""
+    with reading(path, "Download it again."), path.open("rb") as file:
+        arrays = unpack(file, MOST_BYTES, (*IMAGES, *MASKS, *LATENTS))
+    images, masks, latents = (_first(arrays, names) for names in (IMAGES, MASKS, LATENTS))
+    if images is None:
+        raise Refused(
+            f"{path} holds no array called {IMAGES[0]}; it needs one, (n, height, width, 3) bytes "
+            "or numbers from 0 to 1."
+        )
     pixels = _pixels(images, path)
-    labels = None if masks is None else _labels(masks, pixels.shape, path)
-    return Album(pixels, labels, None if latents is None else np.asarray(latents, dtype=float))
+    return Album(
+        pixels,
+        None if masks is None else _labels(masks, pixels.shape, path),
+        None if latents is None else _latents(latents, len(pixels), path),
+    )
 
 
-def _named(held: Any, names: Sequence[str]) -> NDArray[Any] | None:
-    """Read the array that has the first of the names, if any."""
-    found = next((name for name in names if name in held.files), None)
-    return None if found is None else np.asarray(held[found])
+def _first(arrays: Mapping[str, Any], names: Sequence[str]) -> NDArray[Any] | None:
+    """Return the array that has the first of the names, if any."""
+    return next((np.asarray(arrays[name]) for name in names if name in arrays), None)
 
 
 def _pixels(x: NDArray[Any], path: Path) -> NDArray[np.float32]:
-    """Bring images into the one form: channels first, from 0 to 1."""
-    if x.ndim != 4 or 3 not in (x.shape[1], x.shape[3]) or x.dtype.kind not in "uif":
+    """Return images with channels first and pixels from 0 to 1."""
+    if x.ndim != 4 or 3 not in (x.shape[1], x.shape[3]) or x.dtype.kind not in "uif" or not x.size:
         raise Refused(
             f"{path} has images of shape {x.shape} and type {x.dtype}; they must be (n, height, "
             "width, 3) or (n, 3, height, width), bytes or numbers."
@@ -127,16 +126,31 @@ def _pixels(x: NDArray[Any], path: Path) -> NDArray[np.float32]:
 
 
 def _labels(m: NDArray[Any], shape: tuple[int, ...], path: Path) -> NDArray[np.int64]:
-    """Bring masks into the one form: a label for each pixel, from labels or one mask an object."""
+    """Return one label per pixel, from labels or from one mask per object."""
     n, _, height, width = shape
-    given = m.shape
+    original = m.shape
     m = m[..., 0] if m.ndim > 3 and m.shape[-1] == 1 else m
     m = m[:, 0] if m.ndim == 4 and m.shape[1] == 1 else m
+    if m.dtype.kind not in "buif" or not np.isfinite(m).all():
+        raise Refused(f"{path} has masks that are not finite numbers; give whole numbers from 0.")
     if m.ndim == 4 and m.shape[0] == n and m.shape[2:] == (height, width):
-        m = m.argmax(axis=1)  # the first mask is the ground
+        m = m.argmax(axis=1)  # the first mask is the background
     if m.shape != (n, height, width):
         raise Refused(
-            f"{path} has masks of shape {given} for images of {height}×{width}; they must be (n, "
-            "height, width) labels or (n, objects, height, width) masks, the ground first."
+            f"{path} has masks of shape {original} for {n} images of {height}×{width}; they must "
+            "be (n, height, width) labels or (n, objects, height, width) masks, background first."
         )
-    return m.astype(np.int64)
+    labels = m.astype(np.int64)
+    if (labels != m).any() or labels.min() < 0:
+        raise Refused(f"{path} has labels that are not whole numbers from 0; count objects from 1.")
+    return labels
+
+
+def _latents(z: NDArray[Any], n: int, path: Path) -> NDArray[np.float64]:
+    """Return the latents of every scene."""
+    if z.dtype.kind not in "buif" or z.shape[:1] != (n,) or not np.isfinite(z).all():
+        raise Refused(
+            f"{path} has latents of shape {z.shape} and type {z.dtype} for {n} scenes; give one "
+            "row of finite numbers per scene, or leave them out."
+        )
+    return z.astype(np.float64)
