@@ -43,6 +43,9 @@ settings.register_profile(
 settings.load_profile("recombine")
 registry.shelves()
 load_figures()
+collect_ignore = [
+    "shadow.py"
+]  # loaded once, below; collecting its doctests would register it twice
 
 
 def pytest_configure(config: pytest.Config) -> None:
