@@ -39,10 +39,10 @@ bench: setup
 picture: demo
 	$(BIN)/python docs/picture.py
 
-# Measure every claim at quick size and write the page that a test compares with the records.
+# Measure every claim at quick size and write what is made from records: claims, README's table, citation.
 claims: setup
-	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays \
-		--page runs/claims.html --markdown docs/claims.md
+	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays --page runs/claims.html
+	$(BIN)/python docs/generate.py
 
 # Names and sentences of everything, which `recombine list` reads without importing it.
 index: setup

@@ -1,9 +1,12 @@
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pytest
+
 from recombine.core.claim import CLAIMS
+from recombine.core.error import Refused
 from recombine.core.registry import shelves
-from recombine.report.markdown import markdown
 from recombine.runs.judge import judge_all
 from recombine.runs.store import Store
 
@@ -24,12 +27,28 @@ def test_the_programs_in_the_readme_run(capsys):
     assert "repair: show b with a at 0" in said[1]
 
 
-def test_claims_page_agrees_with_the_committed_records():
-    shelves()
-    records = list(Store(ROOT / "results").records())
-    page = (ROOT / "docs" / "claims.md").read_text()
-    assert page == markdown(judge_all(records))
-    assert {r.size for r in records} == {"quick"}
+@pytest.fixture(scope="module")
+def generate():
+    spec = spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_is_made_from_records_and_papers_is_up_to_date(generate):
+    """If this fails after a change of words or results, run `python docs/generate.py`."""
+    for name, text in generate.generated().items():
+        assert (ROOT / name).read_text() == text, f"{name} is older than the records"
+    assert {r.size for r in Store(ROOT / "results").records()} == {"quick"}
+
+
+def test_a_finding_whose_verdict_has_changed_is_refused(generate):
+    published = generate.Published({"a.b": {"outcome": "holds", "value": 0.25}}, {}, [])
+    assert published.fill("It is {a.b|holds}.") == "It is 0.250."
+    with pytest.raises(Refused, match="is written as 'does not hold', but it is 'holds'"):
+        published.fill("{a.b|does not hold}")
+    with pytest.raises(Refused, match="not among the published claims"):
+        published.fill("{a.c|holds}")
 
 
 def test_every_claim_has_been_measured():

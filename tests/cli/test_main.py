@@ -77,7 +77,25 @@ def test_list_is_for_programs_too(capsys):
     assert len(claims) >= 4
     assert all({"paper", "name", "sentence", "experiment"} <= set(c) for c in claims)
     _, out, _ = call(capsys, "list", "--json")
-    assert set(json.loads(out)) == set(KINDS)
+    assert set(json.loads(out)) == {"papers", *KINDS}
+
+
+def test_papers_are_listed_with_what_identifies_them(capsys):
+    code, out, _ = call(capsys, "list", "papers")
+    assert code == 0
+    assert "Compositional Generalization from First Principles" in out
+    assert "https://arxiv.org/abs/2307.05596" in out
+    assert "recombine reproduce wiedemer2023   about" in out
+    (paper, *_) = json.loads(call(capsys, "list", "papers", "--json")[1])
+    assert paper["bibtex"].startswith("@inproceedings{liang2025,")
+
+
+def test_experiments_are_listed_by_paper_with_the_time_they_take(capsys):
+    _, out, _ = call(capsys, "list", "experiments")
+    lines = out.splitlines()
+    head = next(i for i, line in enumerate(lines) if "Liang et al. 2025" in line)
+    assert re.search(r"\d+ min to reproduce", lines[head])
+    assert any("liang2025.hidden_square" in line for line in lines[head : head + 8])
 
 
 def test_list_names_everything(capsys):

@@ -32,21 +32,27 @@ if TYPE_CHECKING:
 
 
 def list_(words: list[str]) -> int:
-    """List tasks, models, diagnostics, experiments, claims and figures, each with its sentence."""
-    from recombine.cli.terminal import print_json, show_entries, warn
+    """List papers, and the tasks, models, diagnostics, experiments, claims and figures."""
+    from recombine.cli.papers import by_paper, paper_rows
+    from recombine.cli.terminal import print_json, show_entries, show_papers, warn
     from recombine.runs.index import KINDS, entries
 
+    kinds = ("papers", *KINDS)
     kind, words = leading(words)
-    if kind is not None and kind not in KINDS:
-        raise nearest("kind of thing to list", kind, KINDS)
-    options = parse(Listing, words, f"list [{'|'.join(KINDS)}]", summary(list_))
+    if kind is not None and kind not in kinds:
+        raise nearest("kind of thing to list", kind, kinds)
+    options = parse(Listing, words, f"list [{'|'.join(kinds)}]", summary(list_))
     load_plugins(words)
-    rows = entries(*([kind] if kind else KINDS), note=warn)
+    papers = paper_rows() if kind in (None, "papers") else []
+    wish = [k for k in KINDS if kind in (None, k)]
+    rows = entries(*wish, note=warn) if wish else {}
     if options.json:
-        print_json(rows[kind] if kind else rows)
+        print_json({"papers": papers, **rows} if kind is None else rows.get(kind, papers))
         return 0
+    show_papers(papers)
     for name, entries_of in rows.items():
-        show_entries(name, entries_of)
+        for title, group in by_paper(name, entries_of).items():
+            show_entries(title, group)
     return 0
 
 
@@ -243,7 +249,8 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
 
     from recombine.cli.terminal import print_json, say, show_claims, warn
     from recombine.report.markdown import markdown
-    from recombine.report.page import page, write
+    from recombine.report.page import page, runs_of, write
+    from recombine.report.published import published
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
 
@@ -253,11 +260,13 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
         warn(text)
     judged = judge_all(records, names)
     path = options.page or options.records / "report.html"
+    if (before := runs_of(path)) > len(records):
+        warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
     write(path, page(store, records, judged, path))
     if options.markdown:
         write(options.markdown, markdown(judged))
     if options.json:
-        rows = [j.row() for j in judged]
+        rows = [j.row() | {"published": published().outcome(j)} for j in judged]
         print_json({"claims": rows, "records": len(records), "page": str(path)})
     else:
         show_claims(judged)

@@ -151,6 +151,20 @@ def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
     console.out("")
 
 
+def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print what identifies each paper, and how its claims came out."""
+    for row in rows:
+        out().print(
+            Text.assemble(
+                (f"{row['label']}: {row['title']}", "bold"), "\n",
+                f"{row['authors']} · {row['link']}\n",
+                f"{row['summary']}\n",
+                f"claims: {', '.join(row['verdicts'])}\n",
+                (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
+            )
+        )  # fmt: skip
+
+
 def _heading(record: Record, rest: str) -> None:
     out().print(Text.assemble((record.experiment, "bold"), f" · {record.size} · {rest}"))
 
@@ -197,8 +211,9 @@ def show_sweep(records: Sequence[Record]) -> None:
 
 
 def show_claims(judged: Sequence[Judged]) -> None:
-    """Print the claims with their verdicts."""
+    """Print the claims with their verdicts, and whether they agree with the published ones."""
     from recombine.report.numbers import number, span
+    from recombine.report.published import published
 
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
     for name in ("claim", "ours", "the paper", "seeds", "size", "verdict"):
@@ -207,6 +222,8 @@ def show_claims(judged: Sequence[Judged]) -> None:
         v = j.verdict
         ours = Text.assemble(f"{number(v.value)} {span(v.interval)}\n", (plain(v.why), "dim"))
         verdict = Text(v.outcome, style=f"bold {COLOR.get(v.outcome, '')}")
+        if agreement := published().agreement(j):
+            verdict.append(f"\n{agreement}", style="dim" if agreement == "agrees" else "bold")
         paper = plain(j.claim.paper) or "–"
         table.add_row(plain(j.claim.sentence), ours, paper, str(v.seeds), j.size, verdict)
     out().print(table)

@@ -20,6 +20,8 @@ class Paper:
     venue: str
     year: int
     arxiv: str
+    idea: str  # what it claims, in one sentence
+    finding: str  # what we measured, with places for numbers
     summary: str
     figures: tuple[str, ...]
 
@@ -73,6 +75,9 @@ def papers() -> dict[str, Paper]:
 
 
 def _paper(key: str, entry: dict[str, Any]) -> Paper:
-    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
-    plain["summary"] = " ".join(plain["summary"].split())
+    plain: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
+    }
+    for name in ("idea", "finding", "summary"):
+        plain[name] = " ".join(plain[name].split())
     return Paper(key=key, **plain)

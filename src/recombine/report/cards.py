@@ -11,24 +11,19 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from recombine.core.claim import FAILS, HOLDS, MISSING, OPEN, Claim
+from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS
 from recombine.report.bibliography import Paper, papers
 from recombine.report.chart import verdict_axis
 from recombine.report.conditions import key_of
+from recombine.report.outcomes import LOOKS, Count, Look, tally
+from recombine.report.published import duration
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
 from recombine.runs.judge import Judged
-from recombine.runs.record import Record, jsonable
+from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
-# The mark, the class of the style sheet, and the words of each outcome, for one claim and for many.
-OUTCOMES = {
-    HOLDS: ("✓", "holds", "holds", "hold"),
-    FAILS: ("✕", "fails", "does not hold", "do not hold"),
-    OPEN: ("≈", "open", "inconclusive", "inconclusive"),
-    MISSING: ("–", "missing", "without enough data", "without enough data"),
-}
 FINDINGS = 6  # on a paper's card
 
 
@@ -61,14 +56,9 @@ class ClaimCard:
         return self.judged.claim
 
     @property
-    def symbol(self) -> str:
-        """The mark of its outcome."""
-        return OUTCOMES[self.judged.verdict.outcome][0]
-
-    @property
-    def kind(self) -> str:
-        """The style of its outcome."""
-        return OUTCOMES[self.judged.verdict.outcome][1]
+    def look(self) -> Look:
+        """How its outcome is shown."""
+        return LOOKS[self.judged.verdict.outcome]
 
     @property
     def command(self) -> str:
@@ -83,7 +73,7 @@ class PaperCard:
 
     key: str
     paper: Paper | None
-    tally: list[tuple[str, str, int, str]]  # symbol, style, count, words
+    tally: list[Count]
     findings: list[ClaimCard]
     hero: Picture | None
     claims: list[ClaimCard]
@@ -115,11 +105,11 @@ def claim_card(
     """Collect what the page shows of one claim."""
     claim, verdict = judged.claim, judged.verdict
     section = sections.get((claim.experiment, judged.size))
-    kind, source = OUTCOMES[verdict.outcome][1], source_of(claim)
+    kind, source = LOOKS[verdict.outcome].kind, source_of(claim)
     return ClaimCard(
         judged=judged,
         mark=claim_anchor(judged),
-        axis=verdict_axis(verdict, published(claim.paper), kind),
+        axis=verdict_axis(verdict, published_number(claim.paper), kind),
         runs=_runs(judged, section, store, page),
         figures=[(p.caption, p.mark) for p in section.pictures] if section else [],
         place=section.mark if section else "",
@@ -141,43 +131,21 @@ def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section
     return PaperCard(
         key=key,
         paper=paper,
-        tally=tally([c.judged for c in claims]),
+        tally=tally([c.judged.verdict.outcome for c in claims]),
         findings=(headlines or list(claims))[:FINDINGS],
         hero=_hero(paper, sections),
         claims=list(claims),
         sections=list(sections),
-        minutes=duration(records),
+        minutes=duration(sum(r.cpu_seconds for r in records)),
     )
 
 
-def tally(judged: Sequence[Judged]) -> list[tuple[str, str, int, str]]:
-    """Count outcomes, in the order of their importance.
-
-    >>> tally([])
-    []
-    """
-    outcomes = [j.verdict.outcome for j in judged]
-    return [
-        (symbol, kind, n, one if n == 1 else many)
-        for outcome, (symbol, kind, one, many) in OUTCOMES.items()
-        if (n := outcomes.count(outcome))
-    ]
-
-
-def duration(records: Sequence[Record]) -> str:
-    """Write how long the runs took, in CPU time of the machine that made them."""
-    minutes = sum(r.cpu_seconds for r in records) / 60
-    if minutes < 1:
-        return "under a minute"
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
-
-
-def published(text: str) -> float | None:
+def published_number(text: str) -> float | None:
     """Read the published number where it is a single one, or the result of a written sum.
 
-    >>> published("0.951"), published("0.951 - 0.895 = 0.056"), published("-0.5")
-    (0.951, 0.056, -0.5)
-    >>> published("0.864 and 0.917"), published("rises"), published("about 3")
+    >>> published_number("0.951"), published_number("0.951 - 0.895 = 0.056")
+    (0.951, 0.056)
+    >>> published_number("0.864 and 0.917"), published_number("rises"), published_number("about 3")
     (None, None, None)
     """
     last = text.rpartition("=")[2].strip()

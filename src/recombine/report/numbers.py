@@ -7,8 +7,6 @@ from math import floor, isfinite, log10
 
 import numpy as np
 
-from recombine.core.claim import interval
-
 
 def number(value: float | None) -> str:
     """Write a number with three significant digits, or two if it is very small or large.
@@ -49,6 +47,8 @@ def mean_span(values: Sequence[float]) -> str:
     >>> mean_span([1.0, 2.0, 3.0]), mean_span([1.0])
     ('[-0.484, 4.48]', '')
     """
+    from recombine.core.claim import interval  # SciPy, which few callers need
+
     return span(interval(values)) if len(values) > 1 else ""
 
 

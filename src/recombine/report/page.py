@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -12,8 +13,9 @@ from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
 from recombine.core.registry import shelves
 from recombine.report.bibliography import papers
-from recombine.report.cards import OUTCOMES, claim_card, paper_card, tally
+from recombine.report.cards import claim_card, paper_card
 from recombine.report.numbers import number, span
+from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import MOST, Section, dates, section
 from recombine.runs.discover import load_figures
 from recombine.runs.judge import Judged
@@ -37,6 +39,16 @@ def write(path: Path, text: str) -> None:
             f"The report cannot be written to {path} ({problem.strerror}). "
             "Name a file in a folder that you may write to."
         ) from problem
+
+
+def runs_of(path: Path) -> int:
+    """Read how many runs a page shows; 0 if it is not there or not a report."""
+    try:
+        head = path.read_text(encoding="utf-8", errors="replace")[:2000]
+    except OSError:
+        return 0
+    found = re.search(r'<meta name="runs" content="(\d+)">', head)
+    return int(found[1]) if found else 0
 
 
 def page(
@@ -78,9 +90,8 @@ def page(
             for key in order
         ],
         claims=len(cards),
-        tally=tally(judged),
-        verdicts={kind: outcome for outcome, (_, kind, _, _) in OUTCOMES.items()},
-        ranks={kind: i for i, (_, kind, _, _) in enumerate(OUTCOMES.values())},
+        tally=tally([j.verdict.outcome for j in judged]),
+        looks=list(LOOKS.values()),
         roles=get_args(Role),
         sizes=[(s, MEANING.get(s, "")) for s in _sizes(records)],
         runs=len(records),

@@ -1,0 +1,49 @@
+"""Outcomes: the mark, style and words of each verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recombine.core.claim import FAILS, HOLDS, MISSING, OPEN
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an outcome is shown, and its words for one claim and for many."""
+
+    symbol: str
+    kind: str
+    one: str
+    many: str
+
+
+LOOKS = {
+    HOLDS: Look("✓", "holds", "holds", "hold"),
+    FAILS: Look("✕", "fails", "does not hold", "do not hold"),
+    OPEN: Look("≈", "open", "inconclusive", "inconclusive"),
+    MISSING: Look("–", "missing", "without enough data", "without enough data"),
+}
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many claims have one outcome."""
+
+    look: Look
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.n} {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The outcome in words, for this many claims."""
+        return self.look.one if self.n == 1 else self.look.many
+
+
+def tally(outcomes: Sequence[str]) -> list[Count]:
+    """Count outcomes, in the order of their importance.
+
+    >>> ", ".join(map(str, tally(["does not hold", "holds", "inconclusive", "holds"])))
+    '2 hold, 1 does not hold, 1 inconclusive'
+    """
+    return [Count(look, n) for name, look in LOOKS.items() if (n := outcomes.count(name))]

@@ -1,0 +1,116 @@
+"""Published verdicts: what the committed records say, shipped with the package."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from recombine.core.error import Refused
+from recombine.report.numbers import number
+
+if TYPE_CHECKING:
+    from recombine.runs.judge import Judged
+    from recombine.runs.record import Record
+
+FILE = "published.json"  # in the folder of the papers
+
+
+@dataclass(frozen=True)
+class Published:
+    """The verdicts at quick size, and the CPU seconds of each experiment."""
+
+    claims: Mapping[str, Mapping[str, Any]]  # name -> outcome, value, interval, seeds
+    seconds: Mapping[str, float]
+    processors: Sequence[str]
+
+    def outcome(self, judged: Judged) -> str | None:
+        """Return the published outcome of a claim at the same size, if there is one."""
+        known = self.claims.get(judged.claim.name)
+        return None if known is None or judged.size != "quick" else str(known["outcome"])
+
+    def agreement(self, judged: Judged) -> str:
+        """Say whether a verdict agrees with the published one; empty if there is none."""
+        outcome = self.outcome(judged)
+        if outcome is None:
+            return ""
+        return "agrees" if outcome == judged.verdict.outcome else f"published: {outcome}"
+
+    def outcomes(self, paper: str) -> list[str]:
+        """List the published outcomes of a paper's claims."""
+        return [c["outcome"] for name, c in self.claims.items() if name.startswith(f"{paper}.")]
+
+    def minutes(self, paper: str) -> str:
+        """Write how long it takes to reproduce a paper, or an experiment, at quick size.
+
+        >>> Published({}, {"a.x": 30.0, "a.y": 10.0, "b.z": 7200.0}, []).minutes("a")
+        'under a minute'
+        >>> Published({}, {"a.x": 30.0, "a.y": 10.0, "b.z": 7200.0}, []).minutes("b")
+        '2.0 h'
+        """
+        own = [s for name, s in self.seconds.items() if paper in (name, name.partition(".")[0])]
+        return duration(sum(own)) if own else ""
+
+    def fill(self, text: str) -> str:
+        """Replace every {claim|verdict} by the number; refuse a verdict that has changed."""
+        return re.sub(r"\{([\w.]+)\|([^}]+)\}", self._number, text)
+
+    def _number(self, place: re.Match[str]) -> str:
+        name, verdict = place.groups()
+        known = self.claims.get(name)
+        if known is None or known["outcome"] != verdict:
+            now = known["outcome"] if known else "not among the published claims"
+            raise Refused(f"{name} is written as {verdict!r}, but it is {now!r}; rewrite the text.")
+        return number(known["value"])
+
+
+def duration(seconds: float) -> str:
+    """Write CPU seconds for people.
+
+    >>> duration(20), duration(600), duration(9000)
+    ('under a minute', '10 min', '2.5 h')
+    """
+    minutes = seconds / 60
+    if minutes < 1:
+        return "under a minute"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+@cache
+def published() -> Published:
+    """Read the published verdicts."""
+    path = files("recombine").joinpath("papers", FILE)
+    return Published(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def published_json(judged: Iterable[Judged], records: Iterable[Record]) -> str:
+    """Write verdicts and times as the file that the package ships: one claim per line."""
+    claims = {
+        j.claim.name: {
+            "outcome": j.verdict.outcome,
+            "value": _short(j.verdict.value),
+            "interval": [_short(end) for end in j.verdict.interval or ()] or None,
+            "seeds": j.verdict.seeds,
+        }
+        for j in judged
+        if j.size == "quick"
+    }
+    seconds: dict[str, float] = {}
+    processors = set()
+    for r in records:
+        seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 1)
+        processors.add(r.processor)
+    lines = [f"  {json.dumps(name)}: {json.dumps(claims[name])}" for name in sorted(claims)]
+    return (
+        '{"claims": {\n' + ",\n".join(lines) + "\n},\n"
+        f'"seconds": {json.dumps(seconds, sort_keys=True)},\n'
+        f'"processors": {json.dumps(sorted(p for p in processors if p))}}}\n'
+    )

@@ -1,0 +1,42 @@
+"""A verdict of one's own is compared with the published one, at the same size."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from recombine.core.claim import FAILS, HOLDS, Verdict
+from recombine.report.published import Published, published, published_json
+from recombine.runs.judge import Judged
+from recombine.runs.record import Record
+
+
+@pytest.fixture
+def ours(judged):
+    return Judged(judged[0].claim, "quick", Verdict(HOLDS, 0.123456, (0.1, 0.2), 5))
+
+
+def test_agreement(ours):
+    known = Published({ours.claim.name: {"outcome": HOLDS}}, {}, [])
+    assert known.agreement(ours) == "agrees"
+    other = replace(ours, verdict=Verdict(FAILS))
+    assert known.agreement(other) == "published: holds"
+    assert known.agreement(replace(ours, size="paper")) == ""
+    assert Published({}, {}, []).agreement(ours) == ""
+
+
+def test_what_is_published_can_be_read_again(ours):
+    runs = [Record(str(i), "a.x", "quick", {}, i, cpu_seconds=40.0) for i in range(2)]
+    text = published_json([ours, replace(ours, size="smoke")], runs)
+    assert text.count(ours.claim.name) == 1
+    known = Published(**json.loads(text))
+    claim = known.claims[ours.claim.name]
+    assert claim == {"outcome": HOLDS, "value": 0.1235, "interval": [0.1, 0.2], "seeds": 5}
+    assert known.seconds == {"a.x": 80.0}
+    assert known.minutes("a") == known.minutes("a.x") == "1 min"
+    assert known.minutes("b") == ""
+
+
+def test_the_shipped_verdicts_are_those_of_every_paper():
+    assert len(published().claims) > 200
+    assert all(seconds > 0 for seconds in published().seconds.values())
