@@ -106,7 +106,7 @@ def published_json(judged: Iterable[Judged], records: Iterable[Record]) -> str:
     seconds: dict[str, float] = {}
     processors = set()
     for r in records:
-        seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 1)
+        seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 4)
         processors.add(r.processor)
     lines = [f"  {json.dumps(name)}: {json.dumps(claims[name])}" for name in sorted(claims)]
     return (
