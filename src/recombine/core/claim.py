@@ -9,7 +9,6 @@ from typing import Any, Literal, Protocol, TypeVar, get_args, overload, runtime_
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
@@ -367,6 +366,8 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
         return (float("-inf"), float("inf"))
     if (v == v[0]).all():  # their mean may be rounded to another number
         return (float(v[0]), float(v[0]))
+    from scipy.special import stdtrit  # slow to import, and lists of claims need no interval
+
     half = float(stdtrit(len(v) - 1, 0.975)) * v.std(ddof=1) / sqrt(len(v))
     return (float(v.mean() - half), float(v.mean() + half))
 
