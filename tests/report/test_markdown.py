@@ -17,9 +17,11 @@ def test_markdown(judged):
     rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert len(rows) == 3
     cells = [cell.strip() for cell in rows[0].strip("|").split(" | ")]
-    assert cells[:2] == [judged[0].claim.sentence, judged[0].claim.paper or "–"]
-    assert cells[2:7] == ["1.08", "[1.02, 1.14]", "5", "smoke", "**holds**"]
-    assert cells[7:] == ["error, needed above 0.5"]
+    claim = judged[0].claim
+    said = [claim.sentence, claim.role, claim.paper or "–", claim.source or "–"]
+    assert cells[:4] == said
+    assert cells[4:9] == ["1.08", "[1.02, 1.14]", "5", "smoke", "**holds**"]
+    assert cells[9:] == ["error, needed above 0.5", claim.oracle or "–"]
     assert "| 2.7e-04 |" in rows[1]
     assert "| **not enough data** | 2 of 5 seeds finished" in rows[2]
     piped = replace(judged[0], claim=replace(judged[0].claim, paper="|x|"))

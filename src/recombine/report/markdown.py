@@ -11,9 +11,15 @@ HEAD = """\
 # Claims
 
 Each row is one sentence of a paper and what we measured: a mean over seeds with its 95 % interval.
-A claim holds, or does not, when the whole interval lies on one side of its bound."""
+A claim holds, or does not, when the whole interval lies on one side of its bound.
+
+*Role*: a headline is what the abstract promises; a control checks that models fit, or a measure;
+*beyond* is not in the paper. *Source*: where the statement or number stands, or *ours*. *Oracle*:
+what was chosen after held-out results were seen, if anything
+([decision 7](decisions/7-what-was-seen-before-it-was-fixed.md))."""
 COLUMNS = (
-    "claim", "paper's number", "ours", "interval", "seeds", "size", "verdict", "decided by"
+    "claim", "role", "paper's number", "source", "ours", "interval", "seeds", "size", "verdict",
+    "decided by", "oracle",
 )  # fmt: skip
 
 
@@ -31,13 +37,16 @@ def _cells(j: Judged) -> list[str]:
     verdict = j.verdict
     return [
         j.claim.sentence,
+        j.claim.role,
         j.claim.paper or "–",
+        j.claim.source or "–",
         number(verdict.value),
         span(verdict.interval),
         str(verdict.seeds),
         j.size,
         f"**{verdict.outcome}**",
         verdict.why or "–",
+        j.claim.oracle or "–",
     ]
 
 
