@@ -12,11 +12,9 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.space import Points
-from recombine.theory.kernel import Array, Kernel, random_network
-from recombine.theory.leak import cd3_regression_margin
+from recombine.core.space import Array, Points
+from recombine.theory.kernel import Kernel, random_network
 from recombine.theory.solve import regress
-from recombine.theory.symmetry import quotient_cd
 
 DEPTH = 3  # ReLU layers of the kernel
 
@@ -99,20 +97,4 @@ def kernel_large(rounds: int) -> Result:
         f"{', '.join(said)}; {memory:.2f} GB; time ∝ n^{growth(sizes, times):.2f}; "
         f"residual {worst:.0e}",
         times[-1] < 60 and memory < 4 and worst < 1e-8,
-    )
-
-
-@benchmark
-def kernel_quotient(rounds: int) -> Result:
-    """Context dependence with 10⁶ values a class (10¹² points), solved for cells: CPU time."""
-    kernel, n, times = random_network("relu", DEPTH, 3), 10**6, 20
-
-    def solve() -> None:
-        for _ in range(times):
-            quotient_cd(n, n // 2, kernel)
-
-    found = median(interleave({"solve": solve}, rounds)["solve"]) / times
-    off = abs(quotient_cd(n, n, kernel) - cd3_regression_margin(n, kernel.salience()))
-    return Result(
-        "< 10 ms", f"{found * 1e3:.1f} ms; closed form to {off:.0e}", found < 0.010 and off < 1e-8
     )

@@ -8,11 +8,11 @@ from math import sqrt
 from typing import Any, Literal, Protocol, TypeVar, get_args, overload, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import F, enter, first_line, registry
+from recombine.core.space import Array, Numbers
 
 HOLDS, FAILS = "holds", "does not hold"
 OPEN = "inconclusive"  # the interval crosses the bound
@@ -166,15 +166,13 @@ class Rule:
             verdicts.append(self.decide(np.max(each, axis=0), None, self.below))
         return min(verdicts, key=lambda v: (FAILS, MISSING, OPEN, HOLDS).index(v.outcome))
 
-    def decide(
-        self, values: NDArray[np.float64], above: float | None, below: float | None
-    ) -> Verdict:
+    def decide(self, values: Array, above: float | None, below: float | None) -> Verdict:
         """Decide by a mean over seeds, or by the one number of a closed form."""
         if self.exact:
             return exact(float(values[0]), above=above, below=below, what=self.what)
         return decide(values, above=above, below=below, what=self.what)
 
-    def values(self, records: Sequence[Scored]) -> NDArray[np.float64]:
+    def values(self, records: Sequence[Scored]) -> Array:
         """Evaluate the score in order of seed."""
         parts = terms(self.score)
         if len(parts) == 1:
@@ -198,9 +196,7 @@ def terms(expression: str) -> list[str]:
     raise Refused(f"A claim needs one name, 'a / b' or 'a - b'; got {expression!r}.")
 
 
-def combine(
-    a: NDArray[np.float64] | np.float64, operator: str, b: NDArray[np.float64] | np.float64
-) -> NDArray[np.float64]:
+def combine(a: Array | np.float64, operator: str, b: Array | np.float64) -> Array:
     """Divide or subtract, seed by seed."""
     with np.errstate(divide="ignore", invalid="ignore"):  # `decide` refuses what is not finite
         return np.asarray(a / b if operator == "/" else a - b)
@@ -354,7 +350,7 @@ def _same(runs: dict[str, Run]) -> Callable[[str], Mapping[str, Run]]:
     return lambda size: runs
 
 
-def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+def interval(values: Numbers) -> tuple[float, float]:
     """Student's 95 % interval of a mean; where all values are equal, it is that value.
 
     >>> low, high = interval([1.0, 2.0, 3.0])
@@ -372,7 +368,7 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
     return (float(v.mean() - half), float(v.mean() + half))
 
 
-def scores(records: Sequence[Scored], name: str, **where: Any) -> NDArray[np.float64]:
+def scores(records: Sequence[Scored], name: str, **where: Any) -> Array:
     """Return one score of the records whose config matches `where`, in order of seed."""
     chosen = [r for r in records if all(r.config.get(k) == v for k, v in where.items())]
     missing = next((r for r in chosen if name not in r.scores), None)
@@ -385,7 +381,7 @@ def scores(records: Sequence[Scored], name: str, **where: Any) -> NDArray[np.flo
 
 
 def decide(
-    values: Sequence[float] | NDArray[np.float64],
+    values: Numbers,
     *,
     above: float | None = None,
     below: float | None = None,

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
 
+Array = NDArray[np.float64]
 Points = NDArray[np.float64]  # (n, dim): one row per point
 Mask = NDArray[np.bool_]
+Index = NDArray[np.int64]
+Numbers = Sequence[float] | NDArray[Any]
 
 LISTED = 1 << 22  # finite spaces up to this size may be listed point by point
 COUNTED = 1 << 53  # float64 tells whole numbers apart up to here

@@ -11,9 +11,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from recombine.core.error import Refused
-from recombine.core.space import Points
+from recombine.core.space import Array, Points
 from recombine.theory.groups import check_shown, group
-from recombine.theory.kernel import Array, Kernel, Subset, subsets
+from recombine.theory.kernel import Kernel, Subset, subsets
 
 MOST = 1 << 26  # entries of the matrix that a rank is taken of (0.5 GB)
 TOLERANCE = 1e-9

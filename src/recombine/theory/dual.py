@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpocon
 from scipy.optimize import nnls
 
 from recombine.core.error import Refused
-from recombine.theory.kernel import Array
+from recombine.core.space import Array
 
 NULL = 1e-11  # eigenvalues below this share of the largest count as zero
 SAFE = 10.0  # LAPACK's estimate of a condition number is this close

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
-from recombine.core.space import Points
-from recombine.theory.kernel import Array, Kernel, Subset, subsets
-
-Index = NDArray[np.int64]
+from recombine.core.space import Array, Index, Points
+from recombine.theory.kernel import Kernel, Subset, subsets
 
 
 def check_shown(z: Points) -> Points:

@@ -8,12 +8,10 @@ from math import exp, inf, log, sqrt
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from recombine.core.error import Refused
-
-Numbers = Sequence[float] | NDArray[np.float64]
+from recombine.core.space import Numbers
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, pi
-from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
-from recombine.core.space import Points
+from recombine.core.space import Array, Numbers, Points
 
-Array = NDArray[np.float64]
 Subset = tuple[int, ...]
-Numbers = Sequence[float] | NDArray[Any]
 
 DUST = 1e-14  # a weight below this share of the largest kernel value is rounding, hence zero
 SLACK = 1e-12  # an eigenvalue above minus this share of the largest counts as not negative
@@ -97,29 +93,6 @@ class Kernel:
                 f"{total:g} and cannot be normalized. Give some conjunction a positive weight."
             )
         return np.asarray(s / total)
-
-    @overload
-    def eigenvalues(self, levels: int) -> Array: ...
-    @overload
-    def eigenvalues(self, levels: Sequence[int]) -> dict[Subset, float]: ...
-    def eigenvalues(self, levels: int | Sequence[int]) -> Array | dict[Subset, float]:
-        """Eigenvalues of the Gram matrix of the complete grid (Hamming scheme).
-
-        With one number of levels: λ_0 … λ_C, λ_a belonging to contrasts of `a` components and
-        occurring C-over-a · (m - 1)^a times. With a list, or weights that differ between
-        conjunctions of one size: by subset A, occurring Π_{c∈A} (m_c - 1) times.
-        """
-        each = [levels] * self.factors if isinstance(levels, int) else list(levels)
-        if len(each) != self.factors or min(each) < 2:
-            raise Refused(
-                f"Levels {each} were given for {self.factors} components; each needs two values "
-                "or more. Leave out a component that never varies: it is a constant."
-            )
-        found = self.spectrum(each)
-        if not isinstance(levels, int):
-            return found
-        self._by_size("One eigenvalue for each number of components")
-        return np.array([found[tuple(range(a))] for a in range(self.factors + 1)])
 
     def spectrum(self, levels: Sequence[int]) -> dict[Subset, float]:
         """Eigenvalues by subset of a complete grid; contrasts of a constant component are absent.
@@ -280,21 +253,6 @@ def random_network(
             f"{1 - kappa[0]:.1g}, too close for their saliences to be exact. Use fewer layers."
         )
     return by_overlap(kappa)
-
-
-def relu_ntk(depth: int, factors: int) -> Kernel:
-    """Neural tangent kernel of a ReLU network with `depth` hidden layers, on one-hot inputs.
-
-    In NTK parametrization. A wide network in the standard one, with one learning rate, follows
-    its readout and hence `random_network("relu", …)`.
-    """
-    kappa = _one_hot(depth, factors)
-    theta = kappa
-    for _ in range(depth):
-        slope = (pi - np.arccos(kappa)) / pi
-        kappa = np.minimum(_relu(kappa), 1.0)
-        theta = kappa + theta * slope
-    return by_overlap(theta / theta[-1])
 
 
 def _one_hot(depth: int, factors: int) -> Array:

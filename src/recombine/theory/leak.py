@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 
 from recombine.core.error import Refused
-from recombine.core.space import Points
-from recombine.theory.kernel import Numbers, by_salience
+from recombine.core.space import Numbers, Points
+from recombine.theory.kernel import by_salience
 from recombine.theory.solve import regress, svr
-from recombine.theory.symmetry import Quotient, blocks
 
 
 def slope(p: int, S: float, ridge: float = 0.0) -> float:
@@ -94,13 +93,6 @@ def _three(s: Numbers) -> tuple[float, float, float]:
     return s1, s2, float(s[2]) if len(s) == 3 else 1 - 3 * s1 - 3 * s2
 
 
-def cd3_regression_margin(n: int, s: Numbers) -> float:
-    """Test margin of the least norm on CD-3 with n values a class and saliences s."""
-    s1, s2, s3 = _three(s)
-    below = 2 * n**3 * s1 * s2 + 3 * n**2 * s1 * s3 + 2 * n**2 * s2**2 + 4 * n * s2 * s3 + s3**2
-    return n**2 * (2 * n * s1 * s2 + 2 * s2**2 - s1 * s3) / below
-
-
 def cd3_regression_succeeds(n: int, s: Numbers) -> bool:
     """Whether the least norm is right on CD-3: 2n s1 s2 + 2 s2² > s1 s3."""
     s1, s2, s3 = _three(s)
@@ -119,32 +111,3 @@ def cd3_margin_succeeds(n: int, s: Numbers) -> bool:
     if q <= 0:
         return cd3_regression_succeeds(n, s)
     return (2 * n**2 - n) * s1 * s2 + 3 * n * s2**2 + s2 * s3 > 2 * n**2 * s1**2
-
-
-def equivalence_output(
-    S: float = 0.4264, classes: int = 2, items: int = 2, anchors: int = 1
-) -> float:
-    """Answer of the least norm to every pair of two items that are no anchors (κ(0) = 0, no bias).
-
-    Pairs with an anchor are shown: +1 for the same class, else -1. The answer is one constant,
-    since only components add up, and for two classes exactly zero: exchanging the classes of the
-    second item alone turns every label around.
-    """
-    if classes < 2 or not 1 <= anchors < items:
-        raise Refused(
-            f"{classes} classes of {items} items with {anchors} anchors were given; two classes or "
-            "more, one anchor or more, and another item beside them are needed."
-        )
-    if classes == 2:
-        return 0.0
-    kernel = by_salience([S])
-    size = [anchors, items - anchors] * classes  # blocks 2g: anchors of class g, 2g + 1: the others
-    z = np.indices((2 * classes, 2 * classes)).reshape(2, -1).T
-    hidden = (z % 2 == 1).all(axis=1)
-    shown = z[~hidden]
-    y = np.where(shown[:, 0] // 2 == shown[:, 1] // 2, 1.0, -1.0)
-    counts = np.prod(np.array(size, dtype=np.float64)[shown], axis=1)
-    small = Quotient(blocks(kernel, shown, shown, [size, size]), counts)
-    a, _ = small.regress(y[:, None], 0.0, bias=False)
-    asked = blocks(kernel, z[hidden][:1], shown, [size, size])
-    return float((asked @ (counts * a[:, 0]))[0])

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recombine.core.error import Refused, nearest
-from recombine.core.space import Points
+from recombine.core.space import Array, Points
 from recombine.theory.conjunction import check_labels, rounding
 from recombine.theory.dual import cutoff, hard_margin, interpolate
 from recombine.theory.groups import Groups, check_shown, group, needed
-from recombine.theory.kernel import Array, Kernel, Subset
+from recombine.theory.kernel import Kernel, Subset
 from recombine.theory.symmetry import cells, quotient
 
 MEMORY = 4e9  # bytes that a solver may take unless told otherwise

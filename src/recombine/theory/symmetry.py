@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
+from recombine.core.space import Array, Index
 from recombine.theory.dual import hard_margin, interpolate
-from recombine.theory.groups import Groups, Index
-from recombine.theory.kernel import Array, Kernel
+from recombine.theory.groups import Groups
+from recombine.theory.kernel import Kernel
 
 CELLS = 2000  # more cells than this are no reduction
 EVEN = 1e-9  # how far sums within a cell may differ, as a share of the largest
@@ -101,62 +101,3 @@ def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Quotient:
                 "here. Use method='groups'."
             )
     return Quotient((mean + mean.T) / 2, counts)
-
-
-def blocks(
-    kernel: Kernel, rows: NDArray[Any], columns: NDArray[Any], sizes: Sequence[Sequence[int]]
-) -> Array:
-    """Average kernel between a point of one block and the points of another.
-
-    Values of a component that are interchangeable form a class; `sizes[c][class]` says how many
-    they are. A block is a class for each component, a row of `rows` or `columns`.
-    """
-    k = np.zeros((len(rows), len(columns)))
-    for j, weight in kernel.weights.items():
-        same = np.ones_like(k)
-        for c in j:
-            share = 1 / np.asarray(sizes[c], dtype=np.float64)
-            same *= np.equal.outer(rows[:, c], columns[:, c]) * share[columns[:, c]]
-        k += weight * same
-    return k
-
-
-def quotient_cd(
-    values: int,
-    hidden: int,
-    kernel: Kernel,
-    loss: Literal["regression", "margin"] = "regression",
-    bias: bool = False,
-) -> float:
-    """Test margin of context dependence with `values` values a class, `hidden` of them left out.
-
-    Context 0 asks for the class of feature 1, context 1 for that of feature 2; the first `hidden`
-    values of class - of feature 1 are never shown with those of class + of feature 2. The time
-    does not depend on `values`: there are 16 blocks, or 6 when whole classes are hidden.
-    """
-    if not 1 <= hidden <= values:
-        raise Refused(f"{hidden} of {values} values are hidden; hide 1 to {values}.")
-    if kernel.factors != 3:
-        raise Refused(
-            f"Context dependence has 3 components, but the kernel compares {kernel.factors}."
-        )
-    # Of a feature: the values that are sometimes hidden, the rest of their class, the other class.
-    sizes = [[1, 1], [hidden, values - hidden, values], [hidden, values - hidden, values]]
-    first, second = np.array([-1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0])
-    z = np.indices((2, 3, 3)).reshape(3, -1).T
-    z = z[[all(sizes[c][v] for c, v in enumerate(row)) for row in z]]
-    y = np.where(z[:, 0] == 0, first[z[:, 1]], second[z[:, 2]])
-    asked = (z[:, 1] == 0) & (z[:, 2] == 0)
-    shown, test = z[~asked], z[asked]
-    counts = np.prod([np.array(sizes[c])[shown[:, c]] for c in range(3)], axis=0, dtype=float)
-    small = [[max(1, m) for m in row] for row in sizes]
-    found = Quotient(blocks(kernel, shown, shown, small), counts)
-    if loss == "margin":
-        a, b = found.margin(y[~asked], bias=bias)
-    elif loss == "regression":
-        duals, level = found.regress(y[~asked, None], 0.0, bias=bias)
-        a, b = duals[:, 0], float(level[0])
-    else:
-        raise Refused(f"The loss is {loss!r}; it is 'regression' or 'margin'.")
-    answer = blocks(kernel, test, shown, small) @ (counts * a) + b
-    return float((answer * y[asked]).min())
