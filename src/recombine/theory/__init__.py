@@ -1,1 +1,1 @@
-"""Theory: exact answers in NumPy float64, one file a family; never imports torch."""
+"""Theory: exact answers in NumPy float64, one file per family; never imports torch."""

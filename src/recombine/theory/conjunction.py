@@ -1,4 +1,4 @@
-"""Which conjunctions were seen, what each contributes, and what their sums can express at all."""
+"""Which conjunctions occur in training, what each contributes, and what their sums can express."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from recombine.core.error import Refused
+from recombine.core.error import Refused, nearest
 from recombine.core.space import Array, Points
 from recombine.theory.groups import check_shown, group
 from recombine.theory.kernel import Kernel, Subset, subsets
@@ -27,24 +27,25 @@ def seen(z: Points) -> dict[Subset, Points]:
     """
     groups = group(z)
     numbers = groups.numbers(groups.points)
-    found = {}
+    conjunctions = {}
     for j in subsets(groups.factors):
         _, first = np.unique(numbers[j], return_index=True)
-        found[j] = groups.points[first][:, list(j)]
-    return found
+        conjunctions[j] = groups.points[first][:, list(j)]
+    return conjunctions
 
 
 def indicators(z: Points, shown: Points, *, full: bool = False) -> sparse.csr_array:
-    """Mark which conjunctions seen in `shown` each point has: one 0/1 column a conjunction.
+    """Mark which conjunctions of the training points each point has: one 0/1 column each.
 
-    Columns follow `seen`. The full conjunctions, which only shown points have, are left out unless
-    `full`. A conjunction with a component value that was never shown has no column.
+    Columns follow `seen`. The full conjunctions, which only training points have, are left out
+    unless `full`. A conjunction with a component value that never occurs in training has no column.
     """
     shown = check_shown(shown)
     groups = group(shown)
     if z.ndim != 2 or z.shape[1] != groups.factors:
         raise Refused(
-            f"The points have shape {z.shape}, but the shown ones have {groups.factors} components."
+            f"The points have shape {z.shape}, but the training points have {groups.factors} "
+            "components."
         )
     numbers = groups.numbers(np.asarray(z, dtype=np.float64))
     rows, columns, start = [], [], 0
@@ -59,17 +60,17 @@ def indicators(z: Points, shown: Points, *, full: bool = False) -> sparse.csr_ar
 
 
 def values(kernel: Kernel, shown: Points, dual: NDArray[Any], z: Points) -> dict[Subset, Array]:
-    """Value f_J(z_J) of each conjunction at points `z`; their sum is the model's answer (Thm 4.2).
+    """Value f_J(z_J) of each conjunction at points `z`; they sum to the prediction (Thm 4.2).
 
-    It holds for any dual coefficients of f = Σ_i a_i K(x_i, ·), however they were found, and a
-    conjunction that was never shown contributes exactly zero.
+    This holds for any dual coefficients of f = Σ_i a_i K(x_i, ·), and a conjunction that never
+    occurs in training contributes exactly zero.
     """
-    shown, z = kernel.check(shown, "The shown points"), kernel.check(z)
+    shown, z = kernel.check(shown, "The training points"), kernel.check(z)
     dual = np.asarray(dual, dtype=np.float64)
     if dual.shape != (len(shown),):
         raise Refused(
-            f"Dual coefficients have shape {dual.shape}, but {len(shown)} points were shown: "
-            "one for each is needed."
+            f"Dual coefficients have shape {dual.shape}; {len(shown)} training points need one "
+            "number each."
         )
     groups = group(shown)
     return groups.values_at(kernel, groups.gather(dual), z)
@@ -77,26 +78,26 @@ def values(kernel: Kernel, shown: Points, dual: NDArray[Any], z: Points) -> dict
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether sums over seen conjunctions can be right on unseen points, and the proof if not.
+    """Whether sums over training conjunctions can fit the held-out points, and the proof if not.
 
-    Regression: `witness` weights the asked points so that every conjunction cancels, but the
+    Regression: `witness` weights the query points so that every conjunction cancels, but the
     targets do not. Labels: `witness` holds weights ≥ 0 that sum to one and make Σ_i w_i y_i φ_i
     zero, so no sum over conjunctions has the right sign everywhere (Farkas).
     """
 
     solvable: bool
     kind: Literal["regression", "labels"]
-    points: int  # asked, and not shown
+    points: int  # queried and held out
     rank: int  # of their conjunctions
     residual: float  # largest error of the best fit, or the largest entry of Σ_i w_i y_i φ_i
     witness: Array | None
-    strange: int = 0  # asked points with a component value that was never shown
+    strange: int = 0  # query points with a component value that never occurs in training
 
     def __str__(self) -> str:
         what = "targets" if self.kind == "regression" else "labels"
         head, verb = ("Solvable", "are") if self.solvable else ("Not solvable", "are not")
         lines = [
-            f"{head}: the {what} of {self.points} unseen points {verb} a sum over seen "
+            f"{head}: the {what} of {self.points} held-out points {verb} a sum over training "
             f"conjunctions (rank {self.rank}, residual {self.residual:.2g})."
         ]
         if self.witness is not None:
@@ -106,8 +107,8 @@ class Certificate:
             )
         if self.strange:
             lines.append(
-                f"{self.strange} points have a component value that was never shown; what hangs on "
-                "it counts as zero."
+                f"{self.strange} points have a component value that never occurs in training; "
+                "conjunctions with it count as zero."
             )
         return "\n".join(lines)
 
@@ -118,36 +119,33 @@ def solvable(
     y: NDArray[Any],
     kind: Literal["regression", "labels"] = "regression",
 ) -> Certificate:
-    """Decide whether some sum over conjunctions seen in `shown` is right on the asked points.
+    """Decide whether some sum over the training conjunctions fits the query points.
 
-    Shown points can always be fitted through their full conjunction and impose nothing, so asked
-    points that were shown are left out. Solvable does not mean solved: see `theory.solve`.
+    Training points can always be fitted through their full conjunction and impose nothing, so
+    query points among them are left out. Solvable does not mean solved: see `theory.solve`.
     """
     y = np.asarray(y, dtype=np.float64)
     if y.shape != (len(asked),) or not np.isfinite(y).all():
         raise Refused(
-            f"Targets have shape {y.shape}, but {len(asked)} points are asked; each needs one "
-            "finite number."
+            f"Targets have shape {y.shape}; {len(asked)} query points need one finite number each."
         )
     if kind not in ("regression", "labels"):
-        raise Refused(f"The kind is {kind!r}; it is 'regression' or 'labels'.")
+        raise nearest("kind of target", kind, ("regression", "labels"))
     if kind == "labels":
         check_labels(y)
     groups = group(shown)
     phi = indicators(asked, shown)
     numbers = groups.numbers(np.asarray(asked, dtype=np.float64))
     new = numbers[groups.full] < 0
-    odd = np.zeros(len(asked), dtype=bool)
-    for c in range(groups.factors):
-        odd |= numbers[(c,)] < 0
+    unknown = np.logical_or.reduce([numbers[(c,)] < 0 for c in range(groups.factors)])
     phi, target, rows = phi[new], y[new], np.flatnonzero(new)
     phi = phi[:, np.flatnonzero(phi.sum(axis=0))]
     if phi.shape[0] * phi.shape[1] > MOST:
         raise Refused(
-            f"{phi.shape[0]:,} unseen points and {phi.shape[1]:,} conjunctions make a matrix too "
-            f"large to decide exactly (at most {MOST:,} entries). Ask about fewer points."
+            f"{phi.shape[0]:,} held-out points and {phi.shape[1]:,} conjunctions make a matrix too "
+            f"large to decide exactly (at most {MOST:,} entries). Query fewer points."
         )
-    strange = int(odd[new].sum())
+    strange = int(unknown[new].sum())
     if not len(rows):
         return Certificate(True, kind, 0, 0, 0.0, None)
     dense = phi.toarray()
@@ -161,26 +159,26 @@ def solvable(
     rank = int(np.linalg.matrix_rank(dense, tol=1e-9))
     signed = phi * target[:, None]
     # Either w exists with signed·w ≥ 1, or weights ≥ 0 of sum one exist with signedᵀ·weights = 0.
-    found = linprog(
+    program = linprog(
         np.zeros(len(rows)),
         A_eq=sparse.vstack([sparse.csr_array(signed).T, np.ones((1, len(rows)))], format="csr"),
         b_eq=np.append(np.zeros(phi.shape[1]), 1.0),
         method="highs",
     )
-    if found.status not in (0, 2):
-        raise Refused(f"The linear program of {len(rows)} labels was not decided: {found.message}")
-    if found.status == 2:
+    if program.status not in (0, 2):
+        raise Refused(f"The linear program of {len(rows)} labels failed: {program.message}")
+    if program.status == 2:
         return Certificate(True, kind, len(rows), rank, 0.0, None, strange)
-    residual = float(np.abs(signed.T @ found.x).max())
+    residual = float(np.abs(signed.T @ program.x).max())
     return Certificate(
-        False, kind, len(rows), rank, residual, _spread(found.x, rows, len(asked)), strange
+        False, kind, len(rows), rank, residual, _spread(program.x, rows, len(asked)), strange
     )
 
 
 def _spread(weights: Array, rows: NDArray[np.int64], n: int) -> Array:
-    found = np.zeros(n)
-    found[rows] = weights
-    return found
+    spread = np.zeros(n)
+    spread[rows] = weights
+    return spread
 
 
 def rounding(y: NDArray[Any], share: float = 1e-12) -> Array:
@@ -197,5 +195,5 @@ def check_labels(y: NDArray[Any]) -> Array:
     """Return labels, or refuse those that are not -1 or +1."""
     y = np.asarray(y, dtype=np.float64)
     if bad := set(np.unique(y)) - {-1.0, 1.0}:
-        raise Refused(f"A label is {min(bad):g}; labels are -1 and +1.")
+        raise Refused(f"Labels are -1 and +1; got {min(bad):g}.")
     return y

@@ -63,8 +63,8 @@ def interpolate(k: Array, y: Array, ones: Array | None = None) -> tuple[Array, A
 def hard_margin(k: Array, labels: Array, bias: bool) -> tuple[Array, float]:
     """Separate labels with the largest margin: the dual of f = k·a + b, and b.
 
-    A support vector machine finds the support, or non-negative least squares when there is no bias;
-    a few exact solves then sharpen it, for its own tolerance is only 1e-3.
+    A support vector machine finds the support, or non-negative least squares when there is no bias.
+    A few exact solves then refine it, because the tolerance of that search is only 1e-3.
     """
     scale = float(np.diag(k).mean()) or 1.0
     q = k / scale * np.outer(labels, labels)
@@ -95,18 +95,20 @@ def _machine(k: Array, labels: Array) -> tuple[Array, float]:
 
 
 def _without_bias(q: Array) -> Array:
-    """Find the least w with r·w ≥ 1 for a root r of q (Lawson and Hanson, least distance)."""
+    """Find the smallest w with r·w ≥ 1 for a root r of q (least distance, Lawson and Hanson)."""
     value, vector = eigh(q)
     keep = value > NULL * value[-1]
     root = vector[:, keep] * np.sqrt(value[keep])
-    found, left = nnls(np.vstack([root.T, np.ones(len(q))]), np.append(np.zeros(keep.sum()), 1.0))
-    if left < 1e-9:  # the constraints contradict each other
+    weights, residual = nnls(
+        np.vstack([root.T, np.ones(len(q))]), np.append(np.zeros(keep.sum()), 1.0)
+    )
+    if residual < 1e-9:  # the constraints contradict each other
         return np.zeros(len(q))
-    return np.asarray(found / (1 - found.sum()))
+    return np.asarray(weights / (1 - weights.sum()))
 
 
 def _sharpened(q: Array, labels: Array, alpha: Array, b: float, bias: bool) -> tuple[Array, float]:
-    """Solve the margin equations of the support exactly, mending it, or keep the rough answer."""
+    """Solve the margin equations exactly, correcting the support, or keep the rough answer."""
     support = alpha > 1e-8 * alpha.max(initial=0.0)
     for _ in range(ROUNDS):
         at = np.flatnonzero(support)
@@ -116,11 +118,11 @@ def _sharpened(q: Array, labels: Array, alpha: Array, b: float, bias: bool) -> t
         if bias:
             system[:size, size] = system[size, :size] = labels[at]
         right = np.append(np.ones(size), np.zeros(int(bias)))
-        found = np.linalg.lstsq(system, right, rcond=1e-13)[0]
-        if not np.allclose(system @ found, right, atol=1e-9):
+        solution = np.linalg.lstsq(system, right, rcond=1e-13)[0]
+        if not np.allclose(system @ solution, right, atol=1e-9):
             break
-        sharp, shift = np.zeros(len(q)), float(found[size]) if bias else 0.0
-        sharp[at] = found[:size]
+        sharp, shift = np.zeros(len(q)), float(solution[size]) if bias else 0.0
+        sharp[at] = solution[:size]
         margin = q @ sharp + shift * labels
         if sharp.min() >= 0 and margin.min() >= 1 - 1e-9:
             return sharp, shift

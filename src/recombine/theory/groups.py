@@ -21,11 +21,11 @@ def check_shown(z: Points) -> Points:
     z = np.asarray(z, dtype=np.float64)
     if z.ndim != 2 or not z.size:
         raise Refused(
-            f"The shown points have shape {z.shape}; one row a point and one column a component "
-            "is needed, and one point or more."
+            f"The training points have shape {z.shape}; give one row per point, one column per "
+            "component, and one point or more."
         )
     if not np.isfinite(z).all():
-        raise Refused("The shown points hold values that are not numbers.")
+        raise Refused("The training points have values that are not finite; give numbers.")
     return z
 
 
@@ -35,27 +35,27 @@ def compact(code: Index, high: int) -> tuple[Index, Index]:
     A table of all possible codes is faster than sorting when it is not much longer than the data.
     """
     if high > 8 * len(code):
-        found, at = np.unique(code, return_inverse=True)
-        return found, at.astype(np.int64)
+        distinct, at = np.unique(code, return_inverse=True)
+        return distinct, at.astype(np.int64)
     present = np.zeros(high, dtype=bool)
     present[code] = True
-    found = np.flatnonzero(present)
+    distinct = np.flatnonzero(present)
     number = np.empty(high, dtype=np.int64)
-    number[found] = np.arange(len(found))
-    return found, number[code]
+    number[distinct] = np.arange(len(distinct))
+    return distinct, number[code]
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The conjunctions seen in a list of points, numbered, and how they lie inside each other.
+    """The conjunctions that occur in a list of points, numbered, and how they are nested.
 
-    Vectors belong to the distinct points in lexicographic order; `at` is each shown point's place.
+    Vectors belong to the distinct points in lexicographic order; `at` is each listed point's place.
     A sum over a small conjunction is taken from the sums over a larger one that contains it, so a
     product costs O(n C) when the grid is well filled and never more than O(n 2^C).
     """
 
     values: tuple[Array, ...]  # of each component, increasing
-    codes: dict[Subset, Index]  # of each seen conjunction: number of its head · levels + last value
+    codes: dict[Subset, Index]  # of each conjunction: number of its head · levels + last value
     at: Index  # (n,)
     inside: dict[Subset, tuple[Subset, Index]]  # larger conjunction, and the number of its part
 
@@ -86,7 +86,7 @@ class Groups:
 
     @cached_property
     def counts(self) -> Index:
-        """How often each distinct point was shown."""
+        """How often each distinct point is listed."""
         return np.bincount(self.at, minlength=self.size)
 
     @cached_property
@@ -99,39 +99,39 @@ class Groups:
             z[:, c] = self.values[c][value]
         return z
 
-    def numbers(self, z: Points, wanted: Iterable[Subset] | None = None) -> dict[Subset, Index]:
-        """Number the conjunctions of other points; -1 marks one that was never seen."""
+    def numbers(self, z: Points, chosen: Iterable[Subset] | None = None) -> dict[Subset, Index]:
+        """Number the conjunctions of other points; -1 marks one that does not occur."""
         columns = []
         for known, column in zip(self.values, z.T, strict=True):
             place = np.minimum(np.searchsorted(known, column), len(known) - 1)
             columns.append(np.where(known[place] == column, place, -1))
-        found: dict[Subset, Index] = {(): np.zeros(len(z), dtype=np.int64)}
+        numbers: dict[Subset, Index] = {(): np.zeros(len(z), dtype=np.int64)}
         for j, codes in self.codes.items():
             if j:
-                head, last = found[j[:-1]], columns[j[-1]]
+                head, last = numbers[j[:-1]], columns[j[-1]]
                 code = np.where((head < 0) | (last < 0), -1, head * self.levels[j[-1]] + last)
                 place = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
-                found[j] = np.where(codes[place] == code, place, -1)
-        return found if wanted is None else {j: found[j] for j in wanted}
+                numbers[j] = np.where(codes[place] == code, place, -1)
+        return numbers if chosen is None else {j: numbers[j] for j in chosen}
 
     def gather(self, v: NDArray[Any]) -> Array:
-        """Sum a vector over the shown points that are copies of each other."""
+        """Sum a vector over the listed points that are copies of each other."""
         return np.bincount(self.at, v, self.size).astype(np.float64, copy=False)
 
-    def own(self, subset: Subset) -> Index:
-        """Number one conjunction of the distinct points themselves."""
+    def of_points(self, subset: Subset) -> Index:
+        """Number one conjunction of the distinct points."""
         if subset == self.full:
             return np.arange(self.size)
         larger, part = self.inside[subset]
-        return part[self.own(larger)]
+        return part[self.of_points(larger)]
 
     def sums(self, v: Array) -> dict[Subset, Array]:
-        """Sum a vector over the points that share each seen conjunction."""
-        found = {self.full: v}
+        """Sum a vector over the points that share each conjunction."""
+        sums = {self.full: v}
         for j, (larger, part) in self.inside.items():
-            summed = np.bincount(part, found[larger], len(self.codes[j]))
-            found[j] = summed.astype(np.float64, copy=False)
-        return found
+            total = np.bincount(part, sums[larger], len(self.codes[j]))
+            sums[j] = total.astype(np.float64, copy=False)
+        return sums
 
     def product(self, kernel: Kernel, v: Array) -> Array:
         """Multiply a vector by the Gram matrix of the distinct points."""
@@ -143,9 +143,9 @@ class Groups:
         return total[self.full]
 
     def values_at(self, kernel: Kernel, dual: Array, z: Points) -> dict[Subset, Array]:
-        """Value s_J Σ_{i: x_iJ = z_J} a_i of each conjunction at other points, 0 where unseen.
+        """Value s_J Σ_{i: x_iJ = z_J} a_i of each conjunction at other points; 0 if it is new.
 
-        `dual` belongs to the distinct points; the values sum to the kernel model's answer.
+        `dual` belongs to the distinct points; the values sum to the kernel model's prediction.
         """
         sums = self.sums(dual)
         numbers = self.numbers(z, sums)
@@ -154,17 +154,17 @@ class Groups:
         }
 
 
-def group(z: Points, wanted: Iterable[Subset] | None = None) -> Groups:
-    """Number the conjunctions of some points: all of them, or the wanted ones and the full one."""
+def group(z: Points, chosen: Iterable[Subset] | None = None) -> Groups:
+    """Number the conjunctions of some points: all of them, or the chosen ones and the full one."""
     z = check_shown(z)
     factors = z.shape[1]
     full = tuple(range(factors))
-    chosen = {*(subsets(factors) if wanted is None else wanted), full}
-    heads = {j[:k] for j in chosen for k in range(len(j) + 1)}  # numbering needs these too
+    numbered = {*(subsets(factors) if chosen is None else chosen), full}
+    heads = {j[:k] for j in numbered for k in range(len(j) + 1)}  # numbering needs these too
     values, columns = [], []
     for column in z.T:
-        found, at = np.unique(column, return_inverse=True)
-        values.append(found)
+        distinct, at = np.unique(column, return_inverse=True)
+        values.append(distinct)
         columns.append(at.astype(np.int64))
     codes: dict[Subset, Index] = {(): np.zeros(1, dtype=np.int64)}
     place: dict[Subset, Index] = {(): np.zeros(len(z), dtype=np.int64)}
@@ -174,9 +174,9 @@ def group(z: Points, wanted: Iterable[Subset] | None = None) -> Groups:
         code = place[j[:-1]] * levels + columns[last]
         codes[j], place[j] = compact(code, len(codes[j[:-1]]) * levels)
     inside: dict[Subset, tuple[Subset, Index]] = {}
-    for j in sorted(chosen - {full}, key=lambda j: (-len(j), j)):
+    for j in sorted(numbered - {full}, key=lambda j: (-len(j), j)):
         more = (tuple(sorted({*j, c})) for c in range(factors) if c not in j)
-        larger = min((k for k in more if k in chosen), key=lambda k: len(codes[k]), default=full)
+        larger = min((k for k in more if k in numbered), key=lambda k: len(codes[k]), default=full)
         part = np.empty(len(codes[larger]), dtype=np.int64)
         part[place[larger]] = place[j]
         inside[j] = (larger, part)
@@ -184,5 +184,5 @@ def group(z: Points, wanted: Iterable[Subset] | None = None) -> Groups:
 
 
 def needed(points: int, factors: int, conjunctions: int) -> float:
-    """Bytes that grouping takes at most: numbers while building, codes, places, sums."""
+    """Most bytes that grouping takes: numbers while building, codes, places, sums."""
     return 8.0 * points * (6 * factors + 4 * conjunctions)

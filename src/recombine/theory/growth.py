@@ -1,4 +1,4 @@
-"""How need grows with size: the least number that is enough, and the law by which it grows."""
+"""How a requirement grows with size: the smallest sufficient number, and the law it follows."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from recombine.core.space import Numbers
 
 @dataclass(frozen=True)
 class Least:
-    """Between which two numbers the least that is enough lies."""
+    """Two numbers between which the smallest sufficient one lies."""
 
     failed: int
-    """The largest number tried that lies below and is not enough; 0 when the first one was."""
+    """The largest insufficient number below it; 0 if the first number tried was sufficient."""
     enough: int | None
-    """The least number tried that is enough; none when all failed."""
+    """The smallest sufficient number tried; `None` if all failed."""
 
     @property
     def reached(self) -> bool:
-        """Whether any number was enough."""
+        """Whether any number was sufficient."""
         return self.enough is not None
 
     @property
     def value(self) -> int:
-        """The least number that is enough, or, where none was, the most that was tried."""
+        """The smallest sufficient number, or the largest tried if none was."""
         return self.failed if self.enough is None else self.enough
 
 
 def least(
     passes: Callable[[int], bool], low: int, high: int, *, stride: float = 4.0, ratio: float = 1.25
 ) -> Least:
-    """Find the least number from `low` to `high` that passes, within a factor of `ratio`.
+    """Find the smallest number from `low` to `high` that passes, within a factor of `ratio`.
 
-    It rises from `low` by factors of `stride` up to the first number that passes, then bisects on
-    a logarithmic scale. Where larger numbers may fail again, this is the first crossing that the
-    strides do not jump over.
+    The search multiplies by `stride` until a number passes, then bisects on a logarithmic scale.
+    Where larger numbers may fail again, this is the first crossing that no stride jumps over.
 
     >>> least(lambda n: n >= 100, 1, 1000, ratio=1.0)
     Least(failed=99, enough=100)
@@ -50,9 +49,8 @@ def least(
     """
     if not 1 <= low <= high or not stride > 1 or not ratio >= 1:
         raise Refused(
-            f"A least number from {low} to {high}, by strides of {stride:g} and within a factor of "
-            f"{ratio:g}, was asked for; give 1 <= low <= high, a stride above 1 and a ratio of 1 "
-            "or more."
+            f"least() needs 1 <= low <= high, stride > 1 and ratio >= 1; got low={low}, "
+            f"high={high}, stride={stride:g} and ratio={ratio:g}."
         )
     failed, at = 0, low
     while not passes(at):
@@ -71,22 +69,22 @@ def least(
 
 @dataclass(frozen=True)
 class Growth:
-    """A law fitted to the logarithm of what is needed: a power of the size, or an exponential."""
+    """A law fitted to the logarithm of a requirement: a power of the size, or an exponential."""
 
     law: Literal["power", "exponential"]
     rate: float
-    """Exponent of the size, or growth of the logarithm with each unit of it."""
+    """Exponent of the size, or growth of the logarithm per unit of size."""
     scale: float
-    """What the law gives at size 1 (power) or 0 (exponential)."""
+    """Value at size 1 (power) or 0 (exponential)."""
     interval: tuple[float, float]
-    """Student's 95 % interval of the rate; an end that unreached values leave open is infinite."""
+    """Student's 95 % interval of the rate; infinite on a side that unreached values leave open."""
     error: float
     """Root mean square distance of the logarithms from the law."""
 
     rises: bool = False
-    """Some unreached value lies where more of it makes the rate larger: it is a lower bound."""
+    """Some unreached value would raise the rate, which is then a lower bound."""
     falls: bool = False
-    """Some unreached value lies where more of it makes the rate smaller: it is an upper bound."""
+    """Some unreached value would lower the rate, which is then an upper bound."""
 
     @property
     def closed(self) -> bool:
@@ -101,8 +99,8 @@ class Growth:
 def power(sizes: Numbers, needs: Numbers, reached: Sequence[bool] | None = None) -> Growth:
     """Fit need = scale · size^rate by least squares of the logarithms.
 
-    A need that was not `reached` is a lower bound. The bound takes part in the fit, and the side on
-    which the truth may move the rate is left open: a bound above the mean size can only raise it.
+    A need that was not `reached` is a lower bound. It enters the fit, and the interval is open on
+    the side to which the true value may move the rate: above the mean size it can only raise it.
 
     >>> fitted = power([2, 4, 8], [3, 12, 48])
     >>> round(fitted.rate, 6), round(fitted.scale, 6)
@@ -132,8 +130,8 @@ def _fit(
     known = np.ones(len(x), dtype=bool) if reached is None else np.asarray(reached, dtype=bool)
     if not len(x) == len(y) == len(known) or len(np.unique(x)) < 2 or min(x.min(), y.min()) <= 0:
         raise Refused(
-            f"A law of growth was asked of sizes {x.tolist()} and needs {y.tolist()}; give as many "
-            "of each, all positive, at two or more sizes."
+            "A law of growth needs as many sizes as needs, all positive, at two sizes or more; "
+            f"got {x.tolist()} and {y.tolist()}."
         )
     x, y = np.log(x) if law == "power" else x, np.log(y)
     off = x - x.mean()

@@ -42,22 +42,24 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if not 1 <= self.factors <= MOST:
-            raise Refused(f"A kernel has {self.factors} components; it needs 1 to {MOST}.")
+            raise Refused(f"A kernel needs 1 to {MOST} components; got {self.factors}.")
         if unknown := set(self.weights) - set(subsets(self.factors)):
             raise Refused(
                 f"Weights name {min(unknown)}, but conjunctions of {self.factors} components are "
                 f"increasing tuples such as {subsets(self.factors)[-1]}. Count from zero."
             )
         if bad := [j for j, s in self.weights.items() if not np.isfinite(s)]:
-            raise Refused(f"The weight of conjunction {bad[0]} is not a number; it must be finite.")
+            raise Refused(
+                f"A kernel needs finite weights; conjunction {bad[0]} has {self.weights[bad[0]]}."
+            )
 
     def weight(self, subset: Subset) -> float:
-        """Salience of one conjunction, zero when it was not given."""
+        """Salience of one conjunction; zero if it is not listed."""
         return float(self.weights.get(subset, 0.0))
 
     @property
     def memory(self) -> float:
-        """Salience of the full conjunction, which only training points own."""
+        """Salience of the full conjunction, which only training points have."""
         return self.weight(tuple(range(self.factors)))
 
     def gram(self, a: Points, b: Points) -> Array:
@@ -112,9 +114,9 @@ class Kernel:
 
     def psd(self, levels: int | Sequence[int]) -> bool:
         """Tell whether the Gram matrix of the complete grid has no negative eigenvalue."""
-        each = [levels] * self.factors if isinstance(levels, int) else list(levels)
-        found = list(self.spectrum(each).values())
-        return min(found) >= -SLACK * max(map(abs, found))
+        counts = [levels] * self.factors if isinstance(levels, int) else list(levels)
+        eigenvalues = list(self.spectrum(counts).values())
+        return min(eigenvalues) >= -SLACK * max(map(abs, eigenvalues))
 
     def check(self, z: Points, who: str = "The points") -> Points:
         """Return the points, or refuse them because they are not points of this kernel."""
@@ -125,12 +127,12 @@ class Kernel:
                 f"give an array of shape (n, {self.factors})."
             )
         if not np.isfinite(z).all():
-            raise Refused(f"{who} hold values that are not numbers; components need finite values.")
+            raise Refused(f"{who} have values that are not finite; components are numbers.")
         return z
 
     def _by_size(self, what: str) -> Array:
         """Weights by size of conjunction, or refuse because one size has several."""
-        found = np.zeros(self.factors + 1)
+        by_size = np.zeros(self.factors + 1)
         for j in subsets(self.factors):
             first = self.weight(tuple(range(len(j))))
             if abs(self.weight(j) - first) > SLACK * max(map(abs, self.weights.values())):
@@ -138,11 +140,11 @@ class Kernel:
                     f"{what} needs weights that depend on the size of a conjunction only, but "
                     f"{j} weighs {self.weight(j):g} and {tuple(range(len(j)))} {first:g}."
                 )
-            found[len(j)] = first
-        return found
+            by_size[len(j)] = first
+        return by_size
 
     def _table(self) -> Array:
-        """Weights as a table with one axis a component: 1 when it belongs to the conjunction."""
+        """Weights as a table with one axis per component: 1 if it belongs to the conjunction."""
         table = np.zeros((2,) * self.factors)
         for j, s in self.weights.items():
             table[tuple(int(c in j) for c in range(self.factors))] = s
@@ -163,16 +165,16 @@ def by_set(values: Mapping[Subset, float]) -> Kernel:
     0.25
     """
     factors = max((len(j) for j in values), default=0)
-    every = subsets(factors)
-    if set(values) != set(every):
-        odd = min(set(values) ^ set(every))
+    sets = subsets(factors)
+    if set(values) != set(sets):
+        bad = min(set(values) ^ set(sets))
         raise Refused(
-            f"A kernel of {factors} components needs one value for each of the {len(every)} sets "
-            f"of components; {odd} is {'no increasing tuple' if odd in values else 'missing'}."
+            f"A kernel of {factors} components needs one value for each of the {len(sets)} sets "
+            f"of components; {bad} is {'not an increasing tuple' if bad in values else 'missing'}."
         )
     dust = DUST * max(abs(v) for v in values.values())
     weights: dict[Subset, float] = {}
-    for j in every:
+    for j in sets:
         s = values[j] - sum(weights[i] for k in range(len(j)) for i in combinations(j, k))
         weights[j] = 0.0 if abs(s) <= dust * 2 ** len(j) else float(s)
     return Kernel(weights, factors)
@@ -186,13 +188,13 @@ def by_overlap(kappa: Numbers) -> Kernel:
     """
     if len(kappa) < 2:
         raise Refused(
-            f"{len(kappa)} kernel values were given; C components need C + 1, for 0 … C shared."
+            f"by_overlap() needs C + 1 values for C components, for 0 … C shared; got {len(kappa)}."
         )
     return by_set({j: float(kappa[len(j)]) for j in subsets(len(kappa) - 1)})
 
 
 def by_salience(S: Numbers, constant: float = 0.0) -> Kernel:
-    """Build a kernel from S(1;C) … S(C;C); the last may be left out, for the sum rule gives it.
+    """Build a kernel from S(1;C) … S(C;C); the last may be left out, as the sum rule gives it.
 
     The rule is Σ_k C-over-k · S(k;C) = 1: two points that agree everywhere have κ(C) - κ(0) = 1.
 
@@ -201,7 +203,7 @@ def by_salience(S: Numbers, constant: float = 0.0) -> Kernel:
     """
     s = [float(v) for v in S]
     if not s:
-        raise Refused("No salience was given; one component or more is needed.")
+        raise Refused("by_salience() needs one salience or more; got none.")
     total = sum(comb(len(s), k + 1) * v for k, v in enumerate(s))
     if abs(total - 1) > 1e-9:
         last = 1 - sum(comb(len(s) + 1, k + 1) * v for k, v in enumerate(s))
@@ -249,8 +251,8 @@ def random_network(
         kappa = np.minimum(kappa / kappa[-1], 1.0)
     if 1 - kappa[0] < COLLAPSED:
         raise Refused(
-            f"After {depth} {activation} layers all inputs look the same to within "
-            f"{1 - kappa[0]:.1g}, too close for their saliences to be exact. Use fewer layers."
+            f"After {depth} {activation} layers the cosine of any two inputs is within "
+            f"{1 - kappa[0]:.1g} of 1, too close for exact saliences. Use fewer layers."
         )
     return by_overlap(kappa)
 
@@ -259,7 +261,7 @@ def _one_hot(depth: int, factors: int) -> Array:
     """Cosine of two concatenated one-hot codes by number of shared components."""
     if depth < 0 or factors < 1:
         raise Refused(
-            f"A network of {depth} layers on {factors} components was asked for; it needs zero "
-            "layers or more, and one component or more."
+            f"A network kernel needs depth >= 0 and factors >= 1; got depth={depth} and "
+            f"factors={factors}."
         )
     return np.arange(factors + 1) / factors

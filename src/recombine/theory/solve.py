@@ -1,4 +1,4 @@
-"""Kernel models fitted exactly to a training set: least norm, ridge, or the largest margin."""
+"""Kernel models fitted exactly to a training set: minimum norm, ridge, or hard margin."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class Solution:
     bias: float | Array
     method: str
     unknowns: int  # of the system that was solved
-    residual: float = 0.0  # largest error on the shown points
+    residual: float = 0.0  # largest error on the training points
 
     @cached_property
     def groups(self) -> Groups:
-        """The conjunctions of the shown points that have a weight."""
+        """The conjunctions of the training points that have a weight."""
         return group(self.shown, _weighted(self.kernel))
 
     def predict(self, z: Points) -> Array:
-        """Answer at other points; what hangs on a component value never shown counts as zero."""
+        """Predict; conjunctions with an unseen value contribute zero."""
         z = self.kernel.check(z)
         columns = self.dual.reshape(len(self.dual), -1).T
         if needed(len(self.shown) + len(z), z.shape[1], len(_weighted(self.kernel))) > MEMORY:
             rows = max(1, int(1e8 / len(self.shown)))
             starts = range(0, len(z), rows)
             grams = (self.kernel.gram(z[at : at + rows], self.shown) for at in starts)
-            found = np.concatenate([k @ columns.T for k in grams])
+            outputs = np.concatenate([k @ columns.T for k in grams])
         else:
             groups = self.groups
             parts = [groups.values_at(self.kernel, groups.gather(a), z) for a in columns]
-            found = np.stack([np.sum(list(p.values()), axis=0) for p in parts], axis=1)
-        return np.asarray(found.reshape(len(z), *self.dual.shape[1:]) + self.bias)
+            outputs = np.stack([np.sum(list(p.values()), axis=0) for p in parts], axis=1)
+        return np.asarray(outputs.reshape(len(z), *self.dual.shape[1:]) + self.bias)
 
     def __str__(self) -> str:
         return (
@@ -90,17 +90,17 @@ class _Problem:
     @cached_property
     def conjunctions(self) -> Groups:
         """Number every conjunction that has a weight, if memory allows."""
-        wanted = _weighted(self.kernel)
-        bytes_ = needed(self.groups.size, self.kernel.factors, len(wanted))
-        self.afford(bytes_, f"Numbering {len(wanted):,} conjunctions of")
-        return group(self.groups.points, wanted)
+        weighted = _weighted(self.kernel)
+        bytes_ = needed(self.groups.size, self.kernel.factors, len(weighted))
+        self.afford(bytes_, f"Numbering {len(weighted):,} conjunctions of")
+        return group(self.groups.points, weighted)
 
     def afford(self, bytes_: float, what: str) -> None:
-        """Refuse what does not fit into the memory that was allowed."""
+        """Refuse a step that needs more memory than allowed."""
         if bytes_ > self.memory:
             raise Refused(
                 f"{what} {self.groups.size:,} points takes about {bytes_ / 1e9:.1f} GB, but "
-                f"{self.memory / 1e9:g} GB are allowed. Show fewer points, or raise `memory`."
+                f"{self.memory / 1e9:g} GB are allowed. Use fewer points, or raise `memory`."
             )
 
 
@@ -129,12 +129,12 @@ def _groups(p: _Problem) -> tuple[Array, Array, int]:
         return flat(groups.product(p.kernel, v) + ridge * v)
 
     system = LinearOperator((n, n), matvec=apply, dtype=np.float64)
-    found, levels = np.zeros_like(p.y), np.zeros(p.y.shape[1])
+    duals, levels = np.zeros_like(p.y), np.zeros(p.y.shape[1])
     for column, y in enumerate(p.y.T):
         goal = np.linalg.norm(y)
         a, left = np.zeros(n), flat(y)
         before = np.inf
-        # Restarts on the true residual mend what rounding cost, as long as they help.
+        # Restarts on the true residual correct rounding errors, as long as they help.
         while RESIDUAL * goal < np.linalg.norm(left) < before / 10:
             before = float(np.linalg.norm(left))
             share = max(RESIDUAL * goal / before / 2, 1e-12)
@@ -147,10 +147,10 @@ def _groups(p: _Problem) -> tuple[Array, Array, int]:
                 "the kernel gives full conjunctions little or no weight, and the targets are no "
                 "sum over smaller ones. Give a ridge, or use method='dense'."
             )
-        found[:, column] = a
+        duals[:, column] = a
         if p.bias:
             levels[column] = (y - groups.product(p.kernel, a) - ridge * a).mean()
-    return found, levels, n
+    return duals, levels, n
 
 
 def _grid(p: _Problem) -> tuple[Array, Array, int]:
@@ -188,17 +188,17 @@ def _grid(p: _Problem) -> tuple[Array, Array, int]:
         factors,
     )
     y = p.y - p.y.mean(axis=0) if p.bias else p.y
-    found = np.empty_like(y)
+    duals = np.empty_like(y)
     for column, target in enumerate(y.T):
         dual = groups.product(inverse, target)
         left = target - groups.product(p.kernel, dual) - ridge * dual
         dual = dual + groups.product(inverse, left)  # one step of refinement
-        found[:, column] = dual - dual.mean() if p.bias else dual
-    return found, p.y.mean(axis=0) if p.bias else np.zeros(p.y.shape[1]), len(spectrum)
+        duals[:, column] = dual - dual.mean() if p.bias else dual
+    return duals, p.y.mean(axis=0) if p.bias else np.zeros(p.y.shape[1]), len(spectrum)
 
 
 def _quotient(p: _Problem) -> tuple[Array, Array, int]:
-    """Solve for cells of points that symmetry makes alike."""
+    """Solve for cells of points that symmetry makes equivalent."""
     cell = cells(p.conjunctions, p.kernel, np.column_stack([p.y, p.copies]))
     small = quotient(p.conjunctions, p.kernel, cell)
     first = np.unique(cell, return_index=True)[1]
@@ -215,7 +215,7 @@ METHODS: dict[str, Callable[[_Problem], tuple[Array, Array, int]]] = {
 
 
 def _choice(p: _Problem) -> str:
-    """Take the direct inverse on a grid, group sums when they fit, and factors for few points."""
+    """Choose the direct inverse on a grid, group sums if they fit, a dense solve for few points."""
     many = needed(p.groups.size, p.kernel.factors, len(_weighted(p.kernel))) > p.memory
     if p.groups.size <= SMALL or many:
         return "dense"
@@ -224,14 +224,13 @@ def _choice(p: _Problem) -> str:
 
 def _distinct(kernel: Kernel, shown: Points) -> Groups:
     """Number the distinct points, or refuse the kernel because it has no norm on their grid."""
-    shown = kernel.check(check_shown(shown), "The shown points")
-    found = group(shown, ())
-    if not kernel.psd(found.levels):
+    groups = group(kernel.check(check_shown(shown), "The training points"), ())
+    if not kernel.psd(groups.levels):
         raise Refused(
-            f"The kernel is not positive semi-definite on the grid of {found.levels} shown values, "
-            "so no model has the least norm. Use saliences that are not negative."
+            f"The kernel is not positive semi-definite on the grid of {groups.levels} values, so "
+            "no model has the minimum norm. Use saliences that are not negative."
         )
-    return found
+    return groups
 
 
 def regress(
@@ -244,30 +243,34 @@ def regress(
     bias: bool = False,
     memory: float = MEMORY,
 ) -> Solution:
-    """Fit targets with the least norm, or with a ridge; `y` may have several columns.
+    """Fit targets with minimum norm, or with a ridge; `y` may have several columns.
 
-    Methods give the same answer: `dense` factorizes the Gram matrix, `groups` never forms it,
-    `grid` inverts directly on a complete grid, `quotient` solves for cells of points that symmetry
-    makes alike. Without a ridge the answer is the limit of a vanishing one: a kernel without weight
-    on full conjunctions may be unable to fit, and `residual` says how far it stays away. A
-    component that takes one value only acts as a constant. The bias is not penalized.
+    - method: all give the same solution. `dense` factorizes the Gram matrix, `groups` never forms
+      it, `grid` inverts directly on a complete grid, `quotient` solves for cells of points that
+      symmetry makes equivalent; `auto` chooses
+    - bias: add a constant, which is not penalized
+    - memory: bytes that the solver may use
+
+    Without a ridge the solution is the limit of a vanishing one. A kernel without weight on full
+    conjunctions may be unable to fit; `residual` is its largest training error. A component with
+    a single value acts as a constant.
     """
     groups = _distinct(kernel, shown)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or len(y) != len(shown) or not np.isfinite(y).all():
         raise Refused(
-            f"Targets have shape {y.shape} for {len(shown)} shown points; a finite number, or a "
-            "row of them, is needed for each."
+            f"Targets have shape {y.shape}; {len(shown)} training points need a finite number, or "
+            "a row of them, each."
         )
     if not ridge >= 0:
-        raise Refused(f"The ridge is {ridge:g}; it must be zero or more.")
+        raise Refused(f"regress() needs ridge >= 0; got ridge={ridge:g}.")
     columns = y.reshape(len(y), -1)
     counts = groups.counts.astype(np.float64)
     mean = np.stack([groups.gather(v) / counts for v in columns.T], axis=1)
     apart = np.abs(columns - mean[groups.at]).max(axis=0)
     if ridge == 0 and (apart > rounding(columns)).any():
         raise Refused(
-            f"A point is shown several times with different targets (up to {apart.max():.2g} from "
+            f"A point occurs several times with different targets (up to {apart.max():.2g} from "
             "their mean), so nothing interpolates them. Give a ridge, or average them."
         )
     problem = _Problem(kernel, groups, mean, counts, ridge, bias, memory)
@@ -279,7 +282,7 @@ def regress(
     dual = total[groups.at] / counts[groups.at, None]
     if ridge:
         dual += (columns - mean[groups.at]) / ridge  # copies of a point share its total
-    found = Solution(
+    solution = Solution(
         kernel,
         np.asarray(shown, dtype=np.float64),
         dual.reshape(y.shape),
@@ -287,7 +290,7 @@ def regress(
         method,
         unknowns,
     )
-    return replace(found, residual=float(np.abs(found.predict(found.shown) - y).max()))
+    return replace(solution, residual=float(np.abs(solution.predict(solution.shown) - y).max()))
 
 
 def margin(
@@ -301,19 +304,21 @@ def margin(
 ) -> Solution:
     """Separate labels ±1 with the largest margin; `predict` gives decision values.
 
-    `dense` works on all points, `quotient` on cells of points that symmetry makes alike; `auto`
-    takes the cells when they are fewer than half of the points. Labels that the kernel cannot
+    `dense` works on all points, `quotient` on cells of points that symmetry makes equivalent;
+    `auto` uses the cells if they are fewer than half of the points. Labels that the kernel cannot
     separate are refused.
     """
     groups = _distinct(kernel, shown)
     labels = check_labels(labels)
     if labels.shape != (len(shown),):
-        raise Refused(f"Labels have shape {labels.shape}, but {len(shown)} points were shown.")
+        raise Refused(
+            f"Labels have shape {labels.shape}; {len(shown)} training points need one each."
+        )
     if method not in ("auto", "dense", "quotient"):
         raise nearest("method", method, ["auto", "dense", "quotient"])
     mean = groups.gather(labels) / groups.counts
     if not (np.abs(mean) == 1).all():
-        raise Refused("A point is shown with both labels, so no margin separates them. Choose one.")
+        raise Refused("A point occurs with both labels, so no margin separates them. Choose one.")
     n = groups.size
     problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, bias, memory)
     cell = None
@@ -335,20 +340,20 @@ def margin(
 
 
 def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) -> Solution:
-    """Fit as the authors' figures do: support vector regression with C = 1e10 and a free bias.
+    """Fit as the authors do: support vector regression with C = 1e10 and a free bias.
 
-    Errors below `epsilon` cost nothing, so slopes are smaller than those of the least norm.
+    Errors below `epsilon` cost nothing, so slopes are smaller than those of the minimum norm.
     """
     from sklearn.svm import SVR  # here, since it takes a second to load
 
-    shown = kernel.check(check_shown(shown), "The shown points")
+    shown = kernel.check(check_shown(shown), "The training points")
     y = np.asarray(y, dtype=np.float64)
     if y.shape != (len(shown),):
-        raise Refused(f"Targets have shape {y.shape}, but {len(shown)} points were shown.")
+        raise Refused(f"Targets have shape {y.shape}; {len(shown)} training points need one each.")
     if 3 * 8.0 * len(shown) ** 2 > MEMORY:
         raise Refused(
             f"The Gram matrix of {len(shown):,} points does not fit into {MEMORY / 1e9:g} GB. "
-            "Show fewer points, or use `regress`, which does not need it."
+            "Use fewer points, or `regress`, which does not need it."
         )
     machine = SVR(C=1e10, kernel="precomputed", epsilon=epsilon)
     machine.fit(kernel.gram(shown, shown), y)

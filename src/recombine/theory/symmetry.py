@@ -1,4 +1,4 @@
-"""Small systems with the same answer: points that the kernel and the targets cannot tell apart."""
+"""Smaller systems with the same solution: points that kernel and targets cannot tell apart."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def cells(groups: Groups, kernel: Kernel, marks: NDArray[Any]) -> Index:
         alike: dict[float, NDArray[np.uint64]] = {}
         for j, total in sums.items():
             if weight := kernel.weight(j):
-                found = _mix(total.astype(np.uint64))[groups.own(j)]
-                alike[weight] = alike.get(weight, np.uint64(0)) + found
+                hashes = _mix(total.astype(np.uint64))[groups.of_points(j)]
+                alike[weight] = alike.get(weight, np.uint64(0)) + hashes
         mixed = _mix(color.astype(np.uint64))
-        for number, found in enumerate(alike.values()):
-            mixed = _mix(mixed ^ _mix(found + np.uint64(number)))
+        for number, hashes in enumerate(alike.values()):
+            mixed = _mix(mixed ^ _mix(hashes + np.uint64(number)))
         _, finer = np.unique(mixed, return_inverse=True)
         if finer.max() == color.max():
             return np.asarray(finer, dtype=np.int64)
@@ -87,7 +87,7 @@ def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Quotient:
     counts = np.bincount(cell).astype(np.float64)
     if len(counts) > CELLS:
         raise Refused(
-            f"The {groups.size:,} points fall into {len(counts):,} cells; symmetry helps up to "
+            f"The {groups.size:,} points form {len(counts):,} cells; symmetry helps up to "
             f"{CELLS:,}. Use method='groups'."
         )
     first = np.unique(cell, return_index=True)[1]
@@ -97,7 +97,7 @@ def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Quotient:
         mean[:, b] = sums[first] / counts[b]
         if np.abs(sums - sums[first][cell]).max() > EVEN * np.abs(sums).max():
             raise Refused(
-                "Points that looked alike have different kernel sums, so symmetry cannot be used "
-                "here. Use method='groups'."
+                "Points of one cell have different kernel sums, so symmetry cannot be used here. "
+                "Use method='groups'."
             )
     return Quotient((mean + mean.T) / 2, counts)
