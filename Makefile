@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: setup demo test lint bench claims index picture clean
+.PHONY: setup demo test lint bench claims index picture clean torture
 
 setup: .venv/ready
 
@@ -47,6 +47,10 @@ claims: setup
 # Names and sentences of everything, which `recombine list` reads without importing it.
 index: setup
 	$(BIN)/python -m recombine.runs.index
+
+# Kills, fuzzed command lines, hostile files and API probes; writes docs/reliability.md.
+torture: setup
+	nice -n 19 $(BIN)/python -m benchmarks.torture
 
 clean:
 	rm -rf .venv runs

@@ -21,6 +21,7 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> Refused:
     There is no decoder 'mpl'. Did you mean 'mlp'? Known: cnn, mlp.
     """
     names = sorted(known)
+    name = str(name)
     short = name if len(name) <= 60 else f"{name[:57]}..."
     close = get_close_matches(short, names, n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

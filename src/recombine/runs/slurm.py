@@ -49,6 +49,8 @@ def part_of(runs: Sequence[T], part: Part) -> list[T]:
     [[0], [1, 2], [3, 4]]
     """
     i, n = part
+    if not 1 <= i <= n:
+        raise Refused(f"A part (i, n) needs 1 <= i <= n; got {part}.")
     return list(runs[(i - 1) * len(runs) // n : i * len(runs) // n])
 
 
