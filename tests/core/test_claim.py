@@ -27,6 +27,7 @@ from recombine.core.claim import (
 from recombine.core.claim import claim as register
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
+from recombine.core.score import Score
 from recombine.runs.judge import judge, judge_all
 from recombine.runs.record import FAILED, Record, identify, jsonable
 
@@ -95,6 +96,43 @@ def test_a_verdict_prints_as_one_line():
     verdict = decide([1.0, 1.1, 1.2, 1.1, 1.0], above=0.9, what="ratio")
     assert repr(verdict) == "holds: 1.08 [0.9761, 1.184] over 5 seeds (ratio, needed above 0.9)"
     assert str(Verdict(MISSING, why="no run")) == "not enough data (no run)"
+
+
+@given(
+    st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=9),
+)
+def test_intervals_of_shares_stay_within_0_and_1_and_around_the_mean(values):
+    low, high = interval(values, share=True)
+    mean = np.mean(values)
+    assert 0 <= low <= mean + 1e-12
+    assert mean - 1e-12 <= high <= 1
+
+
+def test_the_interval_of_a_share_is_students_on_the_logit_scale():
+    values = [0.944, 0.973, 1.0, 0.979, 1.0]
+    low, high = interval(values, share=True)
+    mean, half = np.mean(values), np.diff(interval(values))[0] / 2
+    middle, reach = np.log(mean / (1 - mean)), half / (mean * (1 - mean))
+    np.testing.assert_allclose(
+        np.log([low / (1 - low), high / (1 - high)]), [middle - reach, middle + reach]
+    )
+    assert interval(values)[1] > 1 > high
+    verdict = decide(values, above=0.9, what="accuracy", share=True)
+    assert verdict.interval == (low, high)
+    assert verdict.why == "accuracy, needed above 0.9 (logit interval)"
+    with pytest.raises(Refused, match="needs values from 0 to 1"):
+        decide([0.5] * 4 + [1.5], above=0, what="accuracy", share=True)
+
+
+def test_a_declared_share_is_decided_as_one(toy, monkeypatch):
+    entry = replace(toy, scores=(Score("right", share=True), Score("wrong")))
+    monkeypatch.setitem(EXPERIMENTS, toy.name, entry)
+    bounds = {"above": 0.5, "below": None}
+    plain = {**bounds, "compare": "", "log10": False, "what": "it", "exact": False}
+    assert Rule("right", **plain, experiment=toy.name).share
+    assert not Rule("wrong", **plain, experiment=toy.name).share
+    assert not Rule("1 - right", **plain, experiment=toy.name).share
+    assert not Rule("right", **{**plain, "log10": True}, experiment=toy.name).share
 
 
 @pytest.fixture

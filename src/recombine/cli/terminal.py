@@ -184,6 +184,7 @@ def show_scores(record: Record) -> None:
 
 def show_sweep(records: Sequence[Record]) -> None:
     """Print a row for each config: means and intervals over seeds."""
+    from recombine.core.score import is_share
     from recombine.report.columns import short_list
     from recombine.report.numbers import mean, mean_span
 
@@ -196,6 +197,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     for r in done:
         groups.setdefault(repr([r.config.get(k) for k in varying]), []).append(r)
     names = short_list(done[0].scores, done[0].experiment)
+    shares = [is_share(name, done[0].experiment) for name in names]
     _heading(done[0], "mean, 95 % interval over seeds")
     table = Table(box=None)
     for column in [*varying, "seeds"]:
@@ -205,7 +207,10 @@ def show_sweep(records: Sequence[Record]) -> None:
     for group in groups.values():
         fixed = [plain(str(group[0].config.get(k))) for k in varying]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
-        cells = [f"{mean(values)} {mean_span(values)}".strip() for values in columns]
+        cells = [
+            f"{mean(values)} {mean_span(values, share=share)}".strip()
+            for values, share in zip(columns, shares, strict=True)
+        ]
         table.add_row(*fixed, str(len(group)), *cells)
     out().print(table)
 

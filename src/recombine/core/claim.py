@@ -12,6 +12,7 @@ import numpy as np
 from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import F, enter, first_line, registry
+from recombine.core.score import is_share
 from recombine.core.space import Array, Numbers
 
 HOLDS, FAILS = "holds", "does not hold"
@@ -141,6 +142,7 @@ class Rule:
     log10: bool
     what: str
     exact: bool
+    experiment: str = ""
 
     def __post_init__(self) -> None:
         terms(self.score)
@@ -170,7 +172,14 @@ class Rule:
         """Decide by a mean over seeds, or by the one number of a closed form."""
         if self.exact:
             return exact(float(values[0]), above=above, below=below, what=self.what)
-        return decide(values, above=above, below=below, what=self.what)
+        return decide(values, above=above, below=below, what=self.what, share=self.share)
+
+    @property
+    def share(self) -> bool:
+        """Whether the deciding number is a share, by the declaration of its score."""
+        if self.compare or self.log10 or len(terms(self.score)) > 1:
+            return False
+        return is_share(self.score, self.experiment)
 
     def values(self, records: Sequence[Scored]) -> Array:
         """Evaluate the score in order of seed."""
@@ -300,7 +309,7 @@ def claim(
             raise Refused(f"Claim {name!r} needs a bound: above=, below= or both.")
         what = what or score.replace("_", " ")
         stochastic = EXPERIMENTS[experiment].stochastic
-        rule = Rule(score, above, below, compare, log10, what, not stochastic)
+        rule = Rule(score, above, below, compare, log10, what, not stochastic, experiment)
         if compare and not callable(runs):
             for run in terms(compare)[::2]:
                 if run not in named_runs(runs):
@@ -350,22 +359,33 @@ def _same(runs: dict[str, Run]) -> Callable[[str], Mapping[str, Run]]:
     return lambda size: runs
 
 
-def interval(values: Numbers) -> tuple[float, float]:
+def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
     """Student's 95 % interval of a mean; where all values are equal, it is that value.
+
+    For a share, such as an accuracy, the interval is Student's on the logit scale (by the delta
+    method), so that it stays within 0 and 1.
 
     >>> low, high = interval([1.0, 2.0, 3.0])
     >>> round(low, 3), round(high, 3)
     (-0.484, 4.484)
+    >>> low, high = interval([0.94, 0.97, 1.0], share=True)
+    >>> round(low, 3), round(high, 3)
+    (0.734, 0.997)
     """
     v = np.asarray(values, dtype=np.float64)
     if len(v) < 2:
         return (float("-inf"), float("inf"))
     if (v == v[0]).all():  # their mean may be rounded to another number
         return (float(v[0]), float(v[0]))
-    from scipy.special import stdtrit  # slow to import, and lists of claims need no interval
+    # Slow to import, and lists of claims need no interval.
+    from scipy.special import expit, logit, stdtrit
 
     half = float(stdtrit(len(v) - 1, 0.975)) * v.std(ddof=1) / sqrt(len(v))
-    return (float(v.mean() - half), float(v.mean() + half))
+    mean = float(v.mean())
+    if share and 0 < mean < 1:
+        middle, half = logit(mean), half / (mean * (1 - mean))
+        return (float(expit(middle - half)), float(expit(middle + half)))
+    return (mean - half, mean + half)
 
 
 def scores(records: Sequence[Scored], name: str, **where: Any) -> Array:
@@ -386,11 +406,13 @@ def decide(
     above: float | None = None,
     below: float | None = None,
     what: str,
+    share: bool = False,
 ) -> Verdict:
     """Decide by a mean over seeds: the whole interval must lie on one side of the bounds.
 
     It holds when the interval lies above `above` and below `below`, it does not hold when the
     interval lies entirely beyond one of them, and an interval across a bound is inconclusive.
+    `share` says that values are shares of cases, whose interval stays within 0 and 1.
     """
     v = np.asarray(values, dtype=np.float64)
     limits = {"above": above, "below": below}
@@ -403,8 +425,14 @@ def decide(
             f"decide() needs finite numbers to judge {what!r}; got {bad} among {len(v)}. Look for "
             "a division by zero or a failed run."
         )
+    if share and not ((v >= 0) & (v <= 1)).all():
+        raise Refused(
+            f"decide(share=True) needs values from 0 to 1 for {what!r}; got {v.tolist()}."
+        )
     criterion = f"{what}, needed {' and '.join(bounds)}"
-    low, high = interval(v)
+    low, high = interval(v, share=share)
+    if share and low < high:
+        criterion += " (logit interval)"
     mean = None if not len(v) else low if low == high else float(v.mean())
     if len(v) < LEAST:
         why = f"{criterion}; {LEAST} seeds are needed"

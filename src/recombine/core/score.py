@@ -31,6 +31,7 @@ class Score:
       the name's `*` matched
     - per: the score that a map is divided by for drawing, such as `"blank_*"`: `blank_id` where
       the support is, `blank_ood` elsewhere
+    - share: whether it is a share of cases, such as an accuracy; its intervals stay within [0, 1]
     - summary: whether tables that have room for a few scores show it
     """
 
@@ -41,6 +42,7 @@ class Score:
     draw: Draw = "number"
     beside: tuple[str, ...] = ()
     per: str = ""
+    share: bool = False
     summary: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +75,12 @@ def declared(name: str, scores: Iterable[Score]) -> Score | None:
     """
     matching = [score for score in scores if score.matches(name)]
     return min(matching, key=lambda score: score.name != name, default=None)
+
+
+def is_share(name: str, experiment: str = "") -> bool:
+    """Tell whether a score is declared as a share of cases."""
+    score = schema(name, experiment)
+    return score is not None and score.share
 
 
 def schema(name: str, experiment: str = "") -> Score | None:

@@ -241,6 +241,7 @@ def slope(observed: Observed) -> Measured:
         "share of correct signs; an output of 0 counts half",
         unit="share of points",
         better="higher",
+        share=True,
         summary=True,
     ),
     Score(
@@ -248,6 +249,7 @@ def slope(observed: Observed) -> Measured:
         "accuracy, averaged over the two classes",
         unit="share of points",
         better="higher",
+        share=True,
     ),
     Score("margin_*", "mean of target times output", better="higher"),
 )

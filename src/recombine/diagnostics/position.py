@@ -36,6 +36,7 @@ def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]
         "share of images whose strongest pixel is within one pixel of the true one",
         unit="share of images",
         better="higher",
+        share=True,
         summary=True,
     ),
 )

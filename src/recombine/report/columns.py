@@ -49,7 +49,7 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
         cells = [
             (
                 [
-                    (kind, mean(found), mean_span(found))
+                    (kind, mean(found), mean_span(found, share=score.share))
                     for kind, name in sides
                     if (found := c.values(name))
                 ],

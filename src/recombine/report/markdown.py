@@ -10,8 +10,10 @@ HEAD = """\
 
 # Claims
 
-Each row is one sentence of a paper and what we measured: a mean over seeds with its 95 % interval.
-A claim holds, or does not, when the whole interval lies on one side of its bound.
+Each row is one sentence of a paper and what we measured: a mean over seeds with its 95 % interval
+(Student's; on the logit scale for shares and accuracies). A claim holds, or does not hold, when the
+whole interval lies on one side of its bound; it is inconclusive when the interval crosses it.
+Trained numbers depend on the processor: a rerun elsewhere may move an interval.
 
 *Role*: a headline is what the abstract promises; a control checks that models fit, or a measure;
 *beyond* is not in the paper. *Source*: where the statement or number stands, or *ours*. *Oracle*:

@@ -41,7 +41,7 @@ def mean(values: Sequence[float]) -> str:
     return number(float(np.mean(values)) if len(values) else None)
 
 
-def mean_span(values: Sequence[float]) -> str:
+def mean_span(values: Sequence[float], *, share: bool = False) -> str:
     """Write the interval of the mean of some values; empty for a single value.
 
     >>> mean_span([1.0, 2.0, 3.0]), mean_span([1.0])
@@ -49,7 +49,7 @@ def mean_span(values: Sequence[float]) -> str:
     """
     from recombine.core.claim import interval  # SciPy, which few callers need
 
-    return span(interval(values)) if len(values) > 1 else ""
+    return span(interval(values, share=share)) if len(values) > 1 else ""
 
 
 def tick(value: float) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES, first_line
+from recombine.core.score import is_share
 from recombine.report.arrays import Cards, draw_arrays
 from recombine.report.chart import lines
 from recombine.report.columns import Column, columns
@@ -183,8 +184,16 @@ def _training(split: Sequence[Condition]) -> Markup | None:
 def _all_scores(split: Sequence[Condition]) -> dict[str, Any]:
     """Tabulate every score by condition: its mean and interval over seeds."""
     names = list(dict.fromkeys(k for c in split for r in c.done for k in sorted(r.scores)))
+    shares = [is_share(name, split[0].records[0].experiment) for name in names]
     rows = [
-        (c.label, len(c.done), [(mean(v), mean_span(v)) for v in map(c.values, names)])
+        (
+            c.label,
+            len(c.done),
+            [
+                (mean(values), mean_span(values, share=share))
+                for values, share in zip(map(c.values, names), shares, strict=True)
+            ],
+        )
         for c in split
     ]
     return {"names": names, "rows": rows}

@@ -141,7 +141,12 @@ PUZZLES: dict[str, Callable[[], tuple[Task, Support, Support | None]]] = {
     scores=[
         Score("solvable", "1 if sums over seen conjunctions express the target", summary=True),
         Score("largest_output", "largest absolute output on held-out combinations"),
-        Score("accuracy", "share of correct signs on held-out combinations", better="higher"),
+        Score(
+            "accuracy",
+            "share of correct signs on held-out combinations",
+            better="higher",
+            share=True,
+        ),
     ],
 )
 def puzzles(cfg: Puzzle) -> Result:
