@@ -2,5 +2,6 @@
 
 # isort: off
 from recombine.papers.liang2025.figures import hidden_square as hidden_square
+from recombine.papers.liang2025.figures import reading as reading
 from recombine.papers.liang2025.figures import rotation as rotation
 from recombine.papers.liang2025.figures import scaling as scaling

@@ -1,4 +1,4 @@
-"""Pictures of Liang et al. 2025: where decoders err, and what their layers make of the hole."""
+"""Figures of Liang et al. 2025: errors of decoders by position, and geometry of their layers."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -87,10 +87,10 @@ def plain(records: Sequence[Record], decoder: str) -> list[Record]:
 
 @figure("liang2025.hidden_square")
 def error_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Error at every place of the bump for each decoder, code and cure, mean over seeds; what was
-    hidden is outlined.
+    """Error at every position of the bump for each decoder, code and cure, mean over seeds; the
+    held-out square is outlined.
 
-    Of several depths, the middle one is shown. Errors are divided by those of a blank image.
+    Of several depths, the middle one is shown. Errors are divided by a blank image's.
     """
     maps = {}
     for which, mine in kinds(records).items():
@@ -108,10 +108,10 @@ def error_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
 
 @figure("liang2025.hidden_square")
 def embeddings(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """What the low-rank decoder draws for some values of x and of y, before and after training;
-    penalties turn the images into stripes.
+    """Embeddings of the low-rank decoder for some values of x and y, before and after training;
+    penalties turn them into stripes.
 
-    Every image has its own scale of colors, with white at zero.
+    Every image has its own color scale, with white at zero.
     """
     low_rank = kinds([r for r in records if r.config["decoder"] == "low_rank"])
     rows: list[tuple[str, NDArray[Any]]] = []
@@ -166,10 +166,10 @@ def title(layer: str) -> str:
 
 @figure("liang2025.hidden_square")
 def volume_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """How much room each place of the bump takes up in the layers of a decoder (logarithm of the
-    volume, brighter is more), and how orthogonal x and y are there (F, 1 if they are); one seed.
+    """Volume of each position of the bump in the layers of a decoder (logarithm, brighter is more),
+    and how orthogonal x and y are there (F is 1 if they are); one seed.
 
-    Colors span three standard deviations around the mean of each layer; what was hidden is
+    Colors span three standard deviations around the mean of each layer; the held-out square is
     outlined.
     """
     needed = ("transport_maps", "transport_layers", "transport_factorization", "support")
@@ -214,10 +214,10 @@ def _volume(axes: Axes, table: NDArray[Any], support: NDArray[np.bool_]) -> None
 
 @figure("liang2025.hidden_square")
 def spectra(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """How many products of a kernel of x and a kernel of y each layer's kernel takes: the share of
-    its energy in each, from the input (light) to the output (dark); one seed.
+    """Each layer's kernel as a sum of products of a kernel of x and one of y: share of energy in
+    each term, from the input (light) to the output (dark); one seed.
 
-    A kernel that is a product has all its energy in the first term, a sum of two in two.
+    A product kernel has all its energy in the first term, a sum of two in two.
     """
     found = {}
     for decoder in ("mlp", "cnn"):

@@ -1,4 +1,4 @@
-"""Pictures of Liang et al. 2025: a digit turned across a gap of angles that were never shown."""
+"""Figures of Liang et al. 2025: a digit rotated across a gap of held-out angles."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ ROWS = (("truth", "strip_truth"), ("drawn", "strip_drawn"), ("cross-fade", "stri
 
 @figure("liang2025.rotation")
 def one_digit_across_the_gap(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """One digit turned across the gap, which is marked: the truth, what the network draws, and the
+    """One digit rotated across the marked gap: true images, the network's outputs, and the
     cross-fade of the two edges.
     """
     return _strip(records, arrays_of, "one")
@@ -25,7 +25,7 @@ def one_digit_across_the_gap(records: Sequence[Record], arrays_of: Arrays) -> Fi
 
 @figure("liang2025.rotation")
 def ten_digits_across_the_gap(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """The same for a network that is told the class, and sees nine other digits at all angles."""
+    """The same for a network that receives the class and trains on nine other digits as well."""
     return _strip(records, arrays_of, "all")
 
 
@@ -65,5 +65,5 @@ def _rows(held: dict[str, Any], low: float, high: float) -> Figure:
         y = 1 - (top - 8) / height
         figure.add_artist(Line2D(ends, [y, y], color=HELD, linewidth=2.5))
         x = (left + (inside[0] + 0.5) * side) / width
-        figure.text(x, y + 6 / height, "never shown", color=HELD, va="bottom", fontsize=11)
+        figure.text(x, y + 6 / height, "held out", color=HELD, va="bottom", fontsize=11)
         return figure

@@ -1,4 +1,4 @@
-"""Picture of Liang et al. 2025: samples needed to compose, by the side of the image."""
+"""Figure of Liang et al. 2025: samples needed to compose, by the side of the image."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,8 +17,8 @@ Arrays = Callable[[Record], dict[str, Any]]
 
 @figure("liang2025.scaling")
 def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Least number of samples with which the CNN composes, a dot a seed; lines are power laws
-    fitted to all seeds. An open triangle is a lower bound, and a dashed line leans on such bounds.
+    """Least number of samples with which the CNN composes, one dot per seed, and power laws fitted
+    to all seeds. Open triangles are lower bounds; a dashed line depends on such bounds.
     """
     mine = [r for r in records if "least" in r.scores]
     sides = sorted({r.config["side"] for r in mine})
@@ -32,7 +32,7 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
             x = np.array([r.config["side"] for r in chosen], dtype=np.float64)
             y = np.array([r.scores["least"] for r in chosen])
             known = np.array([r.scores["reached"] > 0 for r in chosen])
-            name = f"{stripes:g} stripes a bump" if stripes else "bumps alone"
+            name = f"{stripes:g} stripes per bump" if stripes else "bumps alone"
             order = np.unique([r.seed for r in chosen], return_inverse=True)[1]
             apart = 0.012 * (order - order.mean()) + 0.04 * (i - 0.5)  # equal numbers side by side
             at = x * np.exp(apart)

@@ -2,3 +2,4 @@
 
 # isort: off
 from recombine.papers.lippl2025.figures import kernels as kernels
+from recombine.papers.lippl2025.figures import theory as theory

@@ -1,4 +1,4 @@
-"""Pictures of Lippl & Stachenfeld 2025: the phase diagram and the leak of memorization."""
+"""Figures of Lippl & Stachenfeld 2025: phase diagram, memorization leak, trained networks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,8 +15,8 @@ Arrays = Callable[[Record], dict[str, Any]]
 
 @figure("lippl2025.phases")
 def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """How many of three context tasks a kernel solves, by the salience of single components and of
-    pairs; what is left goes to the full conjunction.
+    """How many of the three context tasks a kernel solves, by the salience of single components and
+    of pairs; the remaining salience is that of the full conjunction.
     """
     held = next((found for r in records if (found := arrays_of(r))), None)
     if not held:
@@ -38,8 +38,8 @@ def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
 
 @figure("lippl2025.addition")
 def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Slope of new sums against the salience of a component: the closed form for p rows and columns
-    shown, and the kernels that were solved.
+    """Slope of held-out sums by the salience of a component: the closed form for p training rows
+    and columns (lines), and solved kernels (dots).
     """
     from recombine.theory.leak import slope
 
@@ -55,7 +55,7 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
             if not r.config["ridge"]:
                 axes.plot(r.config["salience"], r.scores["slope"], "o", color=INK, markersize=5)
         axes.set_xlabel("salience of a component, S(1;2)")
-        axes.set_ylabel("slope of new sums")
+        axes.set_ylabel("slope of held-out sums")
         axes.axhline(1, color=MUTED, linewidth=1, dashes=(3, 3))
         axes.legend(frameon=False, fontsize=11)
         return figure
@@ -63,9 +63,9 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
 
 @figure("lippl2025.networks")
 def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Slope of new sums in trained networks, a dot a seed, on the kernel's prediction by salience.
+    """Slope of held-out sums in trained networks, one dot per seed, and the kernel's prediction.
 
-    A network with one ReLU layer stands at S(1;2) = 0.4264, rich networks a little to the right.
+    Lazy networks with one ReLU layer are at S(1;2) = 0.4264; rich ones are drawn further right.
     """
     from recombine.theory.leak import slope
 
@@ -91,17 +91,17 @@ def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figu
             )  # fmt: skip
             named.add(label)
         axes.set_xlabel("salience of a component, S(1;2)")
-        axes.set_ylabel("slope of new sums")
+        axes.set_ylabel("slope of held-out sums")
         axes.legend(frameon=False, fontsize=10)
         return figure
 
 
 @figure("lippl2025.networks")
 def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Mean size of the numbers that a network gives to each kind of conjunction, by context task.
+    """Mean absolute value of each type of conjunction in a network's outputs, by context task.
 
-    Right joins the context with the feature it asks for, wrong with the other; memorization is the
-    full conjunction, which a new combination does not have.
+    *Right* joins the context with the relevant feature, *wrong* with the other; *memorization* is
+    the full conjunction, which held-out combinations do not share.
     """
     kinds = ("right", "wrong", "sensory", "context", "memorization")
     mine = [r for r in records if "size_right" in r.scores]
@@ -149,7 +149,7 @@ def similarity_matrices(records: Sequence[Record], arrays_of: Arrays) -> Figure 
 
 @figure("lippl2025.images")
 def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Slope of new sums of two digits shown as images, a dot a seed and a bar at the mean."""
+    """Slope of held-out sums of digits shown as images, one dot per seed and a bar at the mean."""
     groups: dict[str, list[float]] = {}
     for r in records:
         if r.config["task"] == "addition" and "slope_ood" in r.scores:
@@ -167,6 +167,6 @@ def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
             axes.plot([np.mean(found)], [i], "|", color=INK, markersize=16, markeredgewidth=2)
         axes.set_yticks(range(len(groups)), sorted(groups))
         axes.set_ylim(len(groups) - 0.5, -0.5)
-        axes.set_xlabel("slope of new sums")
+        axes.set_xlabel("slope of held-out sums")
         axes.axvline(1, color=MUTED, linewidth=1, dashes=(3, 3))
         return figure

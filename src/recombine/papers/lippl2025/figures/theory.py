@@ -1,0 +1,146 @@
+"""Figures of Lippl & Stachenfeld 2025: closed forms next to published and computed numbers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from recombine.core.registry import figure
+from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
+from recombine.report.plot import INK, LINES, MUTED, canvas, place, styled
+from recombine.runs.record import Record
+from recombine.theory import leak
+
+Arrays = Callable[[Record], dict[str, Any]]
+
+
+@figure("lippl2025.salience")
+def salience_by_depth(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Salience of single components, S(1;2), in random ReLU networks by depth (dots), and the
+    published values (crosses).
+    """
+    points = {
+        r.config["depth"]: r.scores["salience_1"]
+        for r in records
+        if (r.config["activation"], r.config["factors"]) == ("relu", 2)
+    }
+    if not points:
+        return None
+    with styled():
+        figure = canvas(460, 290)
+        axes = place(figure, 60, 14, 376, 220)
+        depths = sorted(points)
+        values = [points[d] for d in depths]
+        axes.plot(depths, values, "o-", color=LINES[0], markersize=6, label="computed")
+        axes.plot(*zip(*RELU_PAIRS.items(), strict=True), "x", color=INK, label="published")
+        axes.set(xscale="log", ylim=(0, 0.5))
+        axes.set_xticks(depths, [f"{d:g}" for d in depths], minor=False)
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel("hidden layers (log scale)")
+        axes.set_ylabel("salience of a component, S(1;2)")
+        axes.legend(frameon=False, fontsize=11)
+        return figure
+
+
+@figure("lippl2025.additivity")
+def gaps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Largest difference between a kernel model's prediction and the sum over seen conjunctions,
+    one dot per seed; the dashed line is the bound of the claim.
+    """
+    groups: dict[str, list[float]] = {}
+    for r in records:
+        c = r.config
+        label = f"{c['factors']} components of {c['levels']} values" + (
+            f", ridge {c['ridge']:g}" if c["ridge"] else ""
+        )
+        groups.setdefault(label, []).append(max(r.scores["gap"], 1e-18))
+    if not groups:
+        return None
+    with styled():
+        figure = canvas(460, 34 * len(groups) + 64)
+        axes = place(figure, 216, 10, 224, 34 * len(groups))
+        for i, label in enumerate(groups):
+            axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
+        axes.axvline(1e-9, color=MUTED, linewidth=1, dashes=(3, 3))
+        axes.set(xscale="log", ylim=(len(groups) - 0.5, -0.5))
+        axes.set_yticks(range(len(groups)), list(groups))
+        axes.set_xlabel("largest difference (log scale)")
+        return figure
+
+
+@figure("lippl2025.dispersed")
+def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Error on dispersed sums by salience: the authors' regression, minimum norm, and the published
+    values (crosses).
+    """
+    names = {"svr": "authors' regression", "regress": "minimum norm"}
+    curves = {
+        names[r.config["solver"]]: [r.scores[f"mse_{s:g}"] for s in PUBLISHED] for r in records
+    }
+    if not curves:
+        return None
+    with styled():
+        figure = canvas(460, 290)
+        axes = place(figure, 56, 14, 380, 220)
+        for i, (label, values) in enumerate(sorted(curves.items())):
+            axes.plot([*PUBLISHED], values, color=LINES[i], label=label)
+        axes.plot([*PUBLISHED], [*PUBLISHED.values()], "x", color=INK, label="published")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("salience of a component, S(1;2)")
+        axes.set_ylabel("mean squared error")
+        axes.legend(frameon=False, fontsize=11)
+        return figure
+
+
+@figure("lippl2025.puzzles")
+def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Which tasks sums over seen conjunctions can express, and the accuracy of kernels on held-out
+    combinations of tasks with two components and two answers; on equivalence they all output zero.
+    """
+    tasks: dict[str, tuple[float, list[float]]] = {}
+    for r in records:
+        accuracies = tasks.setdefault(r.config["task"], (r.scores["solvable"], []))[1]
+        if r.config["task"] != "addition" and r.scores.get("largest_output", 0.0) > 1e-7:
+            accuracies.append(r.scores["accuracy"])
+    if not tasks:
+        return None
+    with styled():
+        figure = canvas(460, 32 * len(tasks) + 74)
+        axes = place(figure, 200, 10, 240, 32 * len(tasks))
+        for i, (solvable, accuracies) in enumerate(tasks.values()):
+            axes.plot(accuracies, [i] * len(accuracies), "o", color=LINES[0], alpha=0.6)
+            word = "solvable" if solvable else "impossible"
+            axes.text(
+                -0.04, i, word, color=INK if solvable else MUTED, ha="right", va="center",
+                transform=axes.get_yaxis_transform(), fontsize=11,
+            )  # fmt: skip
+        axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5))
+        axes.axvline(0.5, color=MUTED, linewidth=1, dashes=(3, 3))
+        axes.set_yticks(range(len(tasks)), list(tasks))
+        axes.tick_params(axis="y", pad=78)
+        axes.set_xlabel("accuracy of kernels, one dot per salience")
+        return figure
+
+
+@figure("lippl2025.exposure")
+def margins(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Margin on the held-out combination by the similarity of inputs that share one item: closed
+    forms (lines) and solved kernels (dots), without and with a further training example.
+    """
+    if not records:
+        return None
+    with styled():
+        figure = canvas(460, 290)
+        axes = place(figure, 56, 14, 380, 220)
+        k = np.linspace(0.01, 0.5, 60)
+        closed = {"one partner seen": leak.invariance, "one more example": leak.partial_exposure}
+        for i, (label, form) in enumerate(closed.items()):
+            axes.plot(k, [form(v) for v in k], color=LINES[i], label=label)
+            chosen = [r for r in records if r.config["partial"] == bool(i)]
+            x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
+            axes.plot(x, y, "o", color=LINES[i], markersize=6)
+        axes.set_xlabel("similarity of inputs that share one item, k")
+        axes.set_ylabel("margin; 1 is right")
+        axes.legend(frameon=False, fontsize=11)
+        return figure
