@@ -7,7 +7,8 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from ctypes import CDLL
 from pathlib import Path
 from threading import Thread
 
@@ -40,6 +41,9 @@ def local(workers: int) -> Iterator[Executor | None]:
 
 def watch_parent(parent: int) -> None:
     """Leave, in a worker process, within a second after its parent has ended."""
+    # Importing torch holds Python's lock for seconds, so on Linux the kernel ends the worker too.
+    with suppress(AttributeError, OSError):
+        CDLL(None).prctl(1, signal.SIGKILL)  # 1: the signal to get when the parent ends
     # Ctrl-C in a terminal reaches every process; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
