@@ -106,6 +106,11 @@ def test_the_checks_above_see_a_violation(tmp_path):
     assert imported(file) == {"recombine.cli.main", "time"}
 
 
+def test_the_entrance_loads_nothing_that_takes_long():
+    code = "import sys, recombine; sys.exit('numpy' in sys.modules or 'scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_theory_tables_and_the_entrance_do_not_load_torch():
     theory = [f"recombine.{n.replace('/', '.')}" for n in FILES if layer(n) in ("theory", "tables")]
     wanted = [

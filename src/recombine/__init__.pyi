@@ -62,6 +62,9 @@ from recombine.runs.trial import Training as Training
 from recombine.runs.trial import trial as trial
 from recombine.tasks.encode import join as join
 from recombine.tasks.encode import one_hot as one_hot
+from recombine.theory.conjunction import solvable as solvable
+from recombine.theory.kernel import random_network as random_network
+from recombine.theory.solve import regress as regress
 from recombine.training.fit import after as after
 from recombine.training.fit import cosine as cosine
 from recombine.training.fit import fit as fit

@@ -257,6 +257,7 @@ def test_a_support_of_nothing_or_of_another_space_is_refused(support, space, sen
         (lambda: cross(), "needs at least one factor"),
         (lambda: band(0), "needs width > 0"),
         (lambda: table([]), "shows nothing"),
+        (lambda: table("12"), "needs a list of rows"),
         (lambda: table([(0, 1), (2,)]), "rows of different lengths"),
         (lambda: fraction(0), "needs 0 < share <= 1; got share=0"),
         (lambda: fraction(80), "needs 0 < share <= 1; got share=80"),

@@ -51,7 +51,7 @@ R = TypeVar("R", bound=Scored)
 
 @dataclass(frozen=True)
 class Verdict:
-    """An outcome with the number that decided it and the bounds it was held against."""
+    """An outcome, the number that decided it, and its bounds."""
 
     outcome: str
     value: float | None = None
@@ -114,7 +114,7 @@ class Claim:
     runs: Callable[[str], Mapping[str, Run]]  # at a size: named runs
     seeds: int = 5
     paper: str = ""  # the published number
-    source: str = ""  # where it stands: figure, table, text, authors' code, or "ours"
+    source: str = ""  # where it is published: figure, table, text, authors' code, or "ours"
     oracle: str = ""  # what was chosen after held-out results were seen
     role: Role = "detail"
 
@@ -131,8 +131,8 @@ CLAIMS: dict[str, Claim] = registry("claim")
 class Rule:
     """Decide by one score: bounds on its mean over seeds.
 
-    Runs that are not compared are reduced seed by seed to the least favorable one: the smallest
-    for a lower bound, the largest for an upper one.
+    Several runs that are not compared must all respect the bounds: per seed, the smallest counts
+    for a lower bound and the largest for an upper one.
     """
 
     score: str  # a name, or "a / b" or "a - b" of two scores or numbers
@@ -153,19 +153,19 @@ class Rule:
         """Check the records."""
         if self.compare:
             a, operator, b = terms(self.compare)
-            each = [combine(self.values(evidence[a]), operator, self.values(evidence[b]))]
+            by_run = [combine(self.values(evidence[a]), operator, self.values(evidence[b]))]
         else:
-            each = [self.values(run) for _, run in evidence.items()]
+            by_run = [self.values(run) for _, run in evidence.items()]
         if self.log10:
             with np.errstate(divide="ignore", invalid="ignore"):  # `decide` refuses them
-                each = [np.log10(values) for values in each]
-        if len(each) == 1:
-            return self.decide(each[0], self.above, self.below)
+                by_run = [np.log10(values) for values in by_run]
+        if len(by_run) == 1:
+            return self.decide(by_run[0], self.above, self.below)
         verdicts = []
         if self.above is not None:
-            verdicts.append(self.decide(np.min(each, axis=0), self.above, None))
+            verdicts.append(self.decide(np.min(by_run, axis=0), self.above, None))
         if self.below is not None:
-            verdicts.append(self.decide(np.max(each, axis=0), None, self.below))
+            verdicts.append(self.decide(np.max(by_run, axis=0), None, self.below))
         return min(verdicts, key=lambda v: (FAILS, MISSING, OPEN, HOLDS).index(v.outcome))
 
     def decide(self, values: Array, above: float | None, below: float | None) -> Verdict:
@@ -278,7 +278,7 @@ def claim(
     - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
     - log10: decide by the logarithm to base 10, for ratios that span orders of magnitude
     - seeds: how many each run needs; default 5, and 1 for a closed form
-    - paper, source: the published number and where it stands
+    - paper, source: the published number, and the figure, table or text that has it
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     """
@@ -344,15 +344,15 @@ def named_runs(runs: Runs) -> dict[str, Run]:
     {'default': {}, 'noise=1.0': {'noise': 1.0}}
     """
     if isinstance(runs, Mapping):
-        named = dict(runs)
+        by_name = dict(runs)
     else:
         labels = [", ".join(f"{k}={v}" for k, v in run.items()) or "default" for run in runs]
         if twice := [label for label in labels if labels.count(label) > 1]:
             raise Refused(f"A claim lists the run {twice[0]!r} twice; list each run once.")
-        named = dict(zip(labels, runs, strict=True))
-    if not named:
+        by_name = dict(zip(labels, runs, strict=True))
+    if not by_name:
         raise Refused("A claim needs one run or more; got none. {} is the default config.")
-    return named
+    return by_name
 
 
 def _same(runs: dict[str, Run]) -> Callable[[str], Mapping[str, Run]]:

@@ -36,19 +36,19 @@ RESERVED = frozenset(  # options of the commands, which no field of a config may
 
 
 def _sixteen(cfg: Any) -> int:
-    """Train up to sixteen seeds as one stack unless the experiment says otherwise."""
+    """Return the default number of seeds that train as one stack."""
     return 16
 
 
 @dataclass(frozen=True)
 class History:
-    """What happened during training: losses and scores by step, and why it ended."""
+    """Losses and scores by training step, and why training ended."""
 
     steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)  # mean data loss since the step before
     scores: dict[str, list[float]] = field(default_factory=dict)
-    end: int = 0  # steps made
-    stopped: bool = False  # the loss came under `stop`
+    end: int = 0  # steps taken
+    stopped: bool = False  # the loss fell below `stop`
     diverged: int | None = None  # the first step whose loss was not finite
     engine: str = "turn"
 

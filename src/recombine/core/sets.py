@@ -419,6 +419,8 @@ def band(width: float, *names: str) -> Support:
 
 def table(rows: Iterable[Any]) -> Support:
     """Show the listed combinations, one row each: `table([("cup", 3), ("ball", 4)])`."""
+    if isinstance(rows, str):
+        raise Refused(f"table({rows!r}) needs a list of rows, as in table([('cup', 3)]).")
     listed = tuple(map(_values, rows))
     if not listed:
         raise Refused("table([]) shows nothing; list one combination or more.")

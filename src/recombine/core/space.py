@@ -152,8 +152,8 @@ class Space:
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice or not names:
             raise Refused(
-                f"A space needs factors of different names; {', '.join(twice) or 'none'} "
-                f"{'occurs twice' if twice else 'was given'}."
+                f"A space needs one factor or more, each with a name of its own; "
+                f"{f'{twice[0]!r} occurs twice' if twice else 'got none'}."
             )
 
     def __repr__(self) -> str:
@@ -214,21 +214,21 @@ class Space:
         return prod(self.shape)
 
     def columns(self, name: str) -> slice:
-        """Find a factor's coordinates by name, or one of them: `place` or `place[0]`.
+        """Return the columns of a factor, `place`, or of one coordinate, `place[0]`.
 
         >>> cube(sprite=5, place=2).columns("place[1]")
         slice(6, 7, None)
         """
-        found = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", name)
-        if not found or found[1] not in self.blocks:
+        words = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", name)
+        if not words or words[1] not in self.blocks:
             raise nearest("factor", name, self.names)
-        block = self.blocks[found[1]]
-        if found[2] is None:
+        block = self.blocks[words[1]]
+        if words[2] is None:
             return block
-        at = block.start + int(found[2])
+        at = block.start + int(words[2])
         if at >= block.stop:
             raise Refused(
-                f"{name!r} asks for coordinate {found[2]}, but factor {found[1]!r} has "
+                f"There is no coordinate {name!r}: factor {words[1]!r} has "
                 f"{block.stop - block.start}. Count from zero."
             )
         return slice(at, at + 1)
@@ -252,7 +252,7 @@ class Space:
     def draw(self, n: int, *, rng: Generator) -> Points:
         """Draw `n` points uniformly."""
         if n < 0:
-            raise Refused(f"{n} points were asked for; a draw needs zero or more.")
+            raise Refused(f"draw() needs n >= 0; got n={n}.")
         columns = [
             rng.integers(f.levels, size=(n, f.dim)).astype(np.float64)
             if f.levels is not None
@@ -262,7 +262,7 @@ class Space:
         return np.concatenate(columns, axis=1)
 
     def factor(self, name: str) -> Factor:
-        """Find the factor that a name, or a coordinate's name such as `place[0]`, belongs to."""
+        """Return the factor with this name, or with this coordinate, such as `place[0]`."""
         at = self.columns(name).start
         return next(f for f in self.factors if self.blocks[f.name].stop > at)
 
@@ -274,7 +274,11 @@ class Space:
                [ 0., 27.]])
         """
         listed = list(rows)
-        if bad := [row for row in listed if len(row) != self.dim]:
+        if bad := [row for row in listed if isinstance(row, str) or len(row) != self.dim]:
+            if isinstance(bad[0], str):
+                raise Refused(
+                    f"{who} need a list of values each, as in [{bad[0]!r}]; got a string."
+                )
             raise Refused(
                 f"{who} have {len(bad[0])} values, but {self} has {self.dim} coordinates: give "
                 "one value per coordinate."
@@ -327,10 +331,9 @@ class Space:
         return points
 
     def _need_finite(self, what: str) -> None:
-        endless = [f.name for f in self.factors if f.levels is None]
-        if endless:
+        if continuous := [f.name for f in self.factors if f.levels is None]:
             raise Refused(
-                f"{what.capitalize()} needs a finite space, but {', '.join(endless)} is "
+                f"{what.capitalize()} needs a finite space, but {', '.join(continuous)} is "
                 "continuous. Give it levels, or draw points instead."
             )
 

@@ -1,4 +1,4 @@
-"""A task: a space and two maps of one point, what the model is given and what it must produce."""
+"""A task: a space and two maps of one point, to the input and to the target."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ class Data:
     def __len__(self) -> int:
         return len(self.x)
 
+    def __repr__(self) -> str:
+        return f"Data({len(self)} points, x {tuple(self.x.shape[1:])}, y {tuple(self.y.shape[1:])})"
+
     def to(self, device: str | torch.device) -> Data:
         """Move the tensors to a device; data that is already there is returned as it is."""
         x, y = self.x.to(device), self.y.to(device)
@@ -43,12 +46,19 @@ class Data:
 
 @dataclass(frozen=True)
 class Split:
-    """What is shown (`train`), what is asked (`query`), and which of it was within the support."""
+    """Training data, query data, and which query points lie within the support (`inside`)."""
 
     support: Support
     train: Data
     query: Data
     inside: Mask
+
+    def __repr__(self) -> str:
+        held_out = int((~self.inside).sum())
+        return (
+            f"Split({len(self.train)} training points from {self.support}, {len(self.query)} "
+            f"queries, {held_out} of them held out)"
+        )
 
     def to(self, device: str | torch.device) -> Split:
         """Move the data to a device."""
@@ -56,18 +66,18 @@ class Split:
 
     @property
     def seen(self) -> Data:
-        """The asked points that lie within the support."""
+        """The query points within the support: in-distribution."""
         return self.query.take(self.inside)
 
     @property
     def held_out(self) -> Data:
-        """The asked points that lie outside: combinations never shown."""
+        """The query points outside the support: combinations that never occur in training."""
         return self.query.take(~self.inside)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A space and two maps of *one* point; `data` maps them over many and is the only way to x, y.
+    """A space and two maps of *one* point; `data` evaluates them at many points.
 
     Maps take a point as a float tensor of shape (dim,) and are batched by `torch.func.vmap`.
     """
@@ -121,30 +131,31 @@ class Task:
         asked: int = 4096,
         device: str = "cpu",
     ) -> Split:
-        """Cut the task into what is shown and what is asked; out of distribution is `~support`.
+        """Split the task into training and query points; out-of-distribution is `~support`.
 
-        Shown: `n` draws with replacement, or every point once when `n` is `None` (finite spaces).
-        Asked: every point of `query` (default: all), or `asked` draws where they cannot be listed.
-        Warns `NotCompositional` when some value of a factor is asked but never shown.
+        - n: training points drawn with replacement; `None` lists a finite support once
+        - rng: needed wherever points are drawn
+        - query: the support of the query points; default: the whole space
+        - asked: query points to draw where they cannot be listed
+        - device: where the tensors are placed
+
+        Warns `NotCompositional` if some value of a factor is queried but never occurs in training.
         """
         query, space = query or everything(), self.space
         if min(asked, 1 if n is None else n) < 1:
-            raise Refused(
-                f"A split into {n} shown and {asked} asked points was wanted; give 1 or more."
-            )
+            raise Refused(f"split() needs n >= 1 and asked >= 1; got n={n} and asked={asked}.")
         if rng is None:
             if n is not None or not space.listable:
                 raise Refused("A random split needs rng; pass rng=np.random.default_rng(seed).")
             rng = np.random.default_rng(0)  # nothing will be drawn
-        shown = support.points(space) if n is None else support.draw(space, n, rng=rng)
-        listed = space.listable
-        wanted = query.points(space) if listed else query.draw(space, asked, rng=rng)
-        warn_unseen(space, shown, wanted)
+        train = support.points(space) if n is None else support.draw(space, n, rng=rng)
+        test = query.points(space) if space.listable else query.draw(space, asked, rng=rng)
+        warn_unseen(space, train, test)
         return Split(
             support,
-            self.data(shown, device=device),
-            self.data(wanted, device=device),
-            support.contains(space, wanted),
+            self.data(train, device=device),
+            self.data(test, device=device),
+            support.contains(space, test),
         )
 
 
