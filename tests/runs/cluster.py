@@ -102,10 +102,10 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
     def run(self, name: str, command: list[str]) -> None:
         """Start a daemon in a group of its own."""
-        log = (self.folder / f"{name}.out").open("ab")
-        self.processes[name] = subprocess.Popen(
-            command, env=self.env, stdout=log, stderr=log, start_new_session=True
-        )
+        with (self.folder / f"{name}.out").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                command, env=self.env, stdout=log, stderr=log, start_new_session=True
+            )
 
     def call(self, *command: str) -> str:
         """Run one of Slurm's commands and return what it printed."""

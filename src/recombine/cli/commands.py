@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.options import Keeping, Listing, Reporting, Reproducing, Running, Sweeping
+from recombine.cli.options import (
+    Keeping,
+    Listing,
+    Reporting,
+    Reproducing,
+    Running,
+    Spreading,
+    Sweeping,
+)
 from recombine.cli.parse import (
     joined,
     leading,
@@ -95,18 +103,28 @@ def run(words: list[str]) -> int:
 def sweep_(words: list[str]) -> int:
     """Run every combination of the given values over seeds: `--field a b c --seeds 5`."""
     from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
+    from recombine.runs.record import ids
+    from recombine.runs.slurm import parse_part
     from recombine.runs.store import Store
     from recombine.runs.sweep import grid_of, sweep
 
+    typed = list(words)
     experiment, words = _experiment(words, "sweep", summary(sweep_))
     values, listed = values_of(experiment, size_of(words))
-    kind = joined("Sweep", values, Sweeping)
+    kind = joined("Sweep", values, Spreading)
     usage = f"sweep {experiment.name}"
-    given = parse(kind, words, usage, summary(sweep_), default=kind(values(), Sweeping()))
+    given = parse(kind, words, usage, summary(sweep_), default=kind(values(), Spreading()))
     options = given.command
     chosen = {f.name: getattr(given.experiment, f.name) for f in fields(values)}
     choices = {name: v if name in listed else [v] for name, v in chosen.items()}
     configs = grid_of(experiment, options.size, choices)
+    if options.slurm is not None:
+        runs = [
+            id
+            for cfg in configs
+            for id in ids(experiment, cfg, seeds_of(options.seeds), options.size)
+        ]
+        return _on_slurm(typed, options, Store(options.records).open(), experiment.name, runs)
     with (
         _executor(options) as (executor, workers),
         progress(experiment.name, quiet=options.json) as watch,
@@ -120,6 +138,7 @@ def sweep_(words: list[str]) -> int:
             executor=executor,
             workers=workers,
             device=options.device,
+            part=parse_part(options.part) if options.part else (1, 1),
             watch=watch,
             note=warn,
         )
@@ -129,6 +148,55 @@ def sweep_(words: list[str]) -> int:
         show_sweep(records)
         say(f"{len(records)} records in {options.records / experiment.name}")
     return int(show_failures(records))
+
+
+def _on_slurm(
+    words: Sequence[str], options: Spreading, store: Store, name: str, runs: Sequence[str]
+) -> int:
+    """Submit a sweep as a job array, and wait for its records if told to."""
+    from recombine.cli.terminal import progress, say
+    from recombine.runs.slurm import follow, submit
+
+    if options.part or options.dask:
+        raise Refused("--slurm submits the whole sweep; leave out --part and --dask.")
+    array = submit(
+        ["sweep", *without_slurm(words), "--workers", "1"],
+        options=options.slurm or "",
+        tasks=min(options.tasks, max(1, len(set(runs)))),
+        logs=store.root / "slurm",
+    )
+    say(f"Array {array.id}: {array.tasks} tasks for {len(set(runs))} runs. Cancel: {array.cancel}")
+    if not options.wait:
+        return 0
+    paths = [store.root / name / f"{id}.json" for id in dict.fromkeys(runs)]
+    try:
+        with progress(f"array {array.id}", quiet=options.json) as watch:
+            done = follow(array, lambda: sum(p.exists() for p in paths), len(paths), watch)
+    except KeyboardInterrupt:
+        say(f"Array {array.id} goes on. Cancel it with: {array.cancel}")
+        raise
+    if done < len(paths):
+        raise Refused(
+            f"{len(paths) - done} of {len(paths)} runs are missing; the tasks' output is in "
+            f"{store.root / 'slurm'}. Give the same command again to do the rest."
+        )
+    say(f"{done} records in {store.root / name}")
+    return 0
+
+
+def without_slurm(words: Sequence[str]) -> list[str]:
+    """Remove the options that concern the array from a command line.
+
+    >>> without_slurm(["a.b", "--slurm=--time=5", "--tasks", "3", "--wait", "--seeds", "2"])
+    ['a.b', '--seeds', '2']
+    """
+    kept, skip = [], False
+    for word in words:
+        name = word.partition("=")[0]
+        if not skip and name not in ("--slurm", "--tasks", "--wait"):
+            kept.append(word)
+        skip = not skip and word in ("--slurm", "--tasks")
+    return kept
 
 
 def reproduce(words: list[str]) -> int:

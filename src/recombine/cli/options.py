@@ -69,6 +69,22 @@ class Sweeping:
 
 
 @dataclass(frozen=True)
+class Spreading(Sweeping):
+    """How to run many, here or on a cluster."""
+
+    part: str = ""
+    """Run only a part of the sweep, such as 2/8: the second of eight. Parts may run anywhere that
+    shares the records folder."""
+    slurm: str | None = None
+    """Submit the sweep as one Slurm job array instead, with these options of sbatch, such as
+    "--partition=short --time=60" (write --slurm="..." with an equals sign)."""
+    tasks: int = 4
+    """Tasks of the array; each runs a part of the sweep."""
+    wait: bool = False
+    """Wait for the array, with progress from the records."""
+
+
+@dataclass(frozen=True)
 class Reproducing(Sweeping):
     """How to reproduce."""
 
