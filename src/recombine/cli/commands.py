@@ -154,7 +154,7 @@ def _on_slurm(
     words: Sequence[str], options: Spreading, store: Store, name: str, runs: Sequence[str]
 ) -> int:
     """Submit a sweep as a job array, and wait for its records if told to."""
-    from recombine.cli.terminal import progress, say
+    from recombine.cli.terminal import progress, say, warn
     from recombine.runs.slurm import follow, submit
 
     if options.part or options.dask:
@@ -176,10 +176,11 @@ def _on_slurm(
         say(f"Array {array.id} goes on. Cancel it with: {array.cancel}")
         raise
     if done < len(paths):
-        raise Refused(
+        warn(
             f"{len(paths) - done} of {len(paths)} runs are missing; the tasks' output is in "
             f"{store.root / 'slurm'}. Give the same command again to do the rest."
         )
+        return 1
     say(f"{done} records in {store.root / name}")
     return 0
 
