@@ -89,7 +89,7 @@ def verdict_axis(verdict: Verdict, published: float | None, kind: str) -> Markup
 
 
 def _spread(numbers: Sequence[float]) -> bool:
-    return min(numbers) > 0 and max(numbers) > 50 * min(numbers)
+    return bool(min(numbers) > 0 and max(numbers) > 50 * min(numbers))
 
 
 def strip(
