@@ -19,7 +19,7 @@ from recombine.models.decoders import cnn, mlp
 from recombine.models.rendering import low_rank
 from recombine.tasks.bumps import bumps, hole
 from recombine.training.fit import fit
-from recombine.training.penalty import rank_entropy, stripe_variance
+from recombine.training.penalties import rank_entropy, stripe_variance
 
 SIDE, BATCH = 32, 32  # of the low-rank decoder, as in the paper
 RATE, DECAY = 1e-3, 1e-4

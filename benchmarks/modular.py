@@ -11,7 +11,14 @@ from recombine.models.modular import fully_connected
 from recombine.tasks.modular import independent_sines
 from recombine.training.fit import fit
 from recombine.training.noise import Noise
-from recombine.training.penalty import Chained, activity, chain_norm, mixed, weigh, weight_activity
+from recombine.training.penalties import (
+    Chained,
+    activity,
+    chain_norm,
+    mixed,
+    weigh,
+    weight_activity,
+)
 
 SEEDS, BATCH, STEPS = 5, 200, 100
 L2 = chain_norm(1e-4)

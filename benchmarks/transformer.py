@@ -15,10 +15,9 @@ from benchmarks.measure import Result, benchmark, interleave, ratio
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
-from recombine.maps.slots import attention_interaction, latent_capacity
 from recombine.models.transformer import transformer_autoencoder
 from recombine.training.fit import fit
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch, attention_interaction, latent_capacity
 
 
 def scenes(side: int, n: int) -> Data:

@@ -19,7 +19,7 @@ CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "claim")
 PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
-    *("theory", "tables", "training", "maps", "tasks", "models", "diagnostics"),
+    *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
     *("runs", "report/grid", "report/numbers", "report/plot"),
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )

@@ -10,20 +10,12 @@ from torch.func import functional_call, jacfwd, stack_module_state, vmap
 
 from recombine.core.error import Refused
 from recombine.core.task import Data
-from recombine.maps.curvature import (
-    crossing,
-    derivatives,
-    energy,
-    indices,
-    interaction,
-    recombine,
-    shared,
-)
-from recombine.maps.slots import compositional_contrast
+from recombine.maps.curvature import crossing, derivatives, energy, indices, shared
+from recombine.maps.slots import recombine, sensitivity, shared_outputs
 from recombine.models.blocks import BlockAutoencoder, block_autoencoder
 from recombine.models.decoders import mlp
 from recombine.training.fit import fit
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch, interaction
 
 
 def chain(*layers):
@@ -58,27 +50,23 @@ def points():
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("top", [1, 2, 3])
-def test_derivatives_are_those_of_torch(name, top, points):
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_are_those_of_torch(name, order, points):
     f = chain(*CHAINS[name])
-    found = derivatives(f, points, top)
-    assert len(found) == top + 1
-    torch.testing.assert_close(found[0][0], f(points))
-    for order in range(1, top + 1):
-        wanted = full(f, points, order)
-        for row, index in enumerate(indices(4, order)):
-            torch.testing.assert_close(found[order][row], wanted[(..., *index)])
+    expected = full(f, points, order)
+    entries = indices(4, order)
+    for values, entry in zip(derivatives(f, points, entries), entries, strict=True):
+        torch.testing.assert_close(values, expected[(..., *entry)])
 
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_derivatives_across_blocks_are_some_of_all(order, points):
     f = chain(*DEEP)
-    every = dict(zip(indices(4, order), derivatives(f, points, order)[order], strict=True))
-    some = derivatives(f, points, order, block=2)[order]
-    apart = indices(4, order, block=2)
+    every, apart = indices(4, order), indices(4, order, block=2)
     assert 0 < len(apart) < len(every)
-    for index, found in zip(apart, some, strict=True):
-        torch.testing.assert_close(found, every[index])
+    known = dict(zip(every, derivatives(f, points, every), strict=True))
+    for values, entry in zip(derivatives(f, points, apart), apart, strict=True):
+        torch.testing.assert_close(values, known[entry])
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -103,7 +91,7 @@ def test_second_derivatives_across_two_slots_count_once(points):
 def test_what_outputs_share_is_the_compositional_contrast():
     model = autoencoder(seed=0).double()
     x = torch.randn(6, 5).double()
-    old = compositional_contrast(0.7)(model, Batch(x, x))
+    old = 0.7 * shared_outputs(sensitivity(model.decode, model.encode(x))).mean()
     new = interaction(0, 0.7)(model, Batch(x, x))
     torch.testing.assert_close(new, old)
     (a,) = torch.autograd.grad(old, [model.decoder[0].weight])
@@ -244,14 +232,14 @@ def test_recombined_slots_come_from_different_examples():
 def test_layers_without_curvature_are_refused(points):
     for layer in (nn.ReLU(), nn.Softplus(beta=2), nn.LayerNorm(4)):
         with pytest.raises(Refused, match="ReLU"):
-            derivatives(chain((4, 4), layer), points, 2)
+            derivatives(chain((4, 4), layer), points, indices(4, 2))
 
 
 def test_models_and_orders_that_do_not_fit_are_refused():
     x = torch.zeros(2, 5)
     with pytest.raises(Refused, match="Smooth"):
         interaction(1)(mlp(Data(np.zeros((2, 1)), x, x)), Batch(x, x))
-    with pytest.raises(Refused, match="order 3"):
+    with pytest.raises(Refused, match="order 0, 1 or 2; got 3"):
         interaction(3)
     with pytest.raises(Refused, match="vectors that it is given"):
         block_autoencoder(Data(np.zeros((2, 1)), x, x[:, :3]))

@@ -13,8 +13,8 @@ from torch.func import jacfwd, vmap
 
 from recombine.core.error import Refused
 from recombine.core.space import cube
+from recombine.maps.chain import cut
 from recombine.maps.derivatives import (
-    chain,
     difference,
     directional,
     energies,
@@ -56,6 +56,9 @@ NETWORKS = {
     "flat ends": (nn.Flatten, *SMOOTH, lambda: nn.Unflatten(1, (2, 3))),
     "two linear": (linear(5, 8), nn.ELU, linear(8, 4), linear(4, 6)),
     "linear": (linear(5, 8), linear(8, 6)),
+    "nested": (lambda: nn.Sequential(nn.Linear(5, 8), nn.Tanh()), linear(8, 6), nn.LeakyReLU),
+    "plain softplus": (linear(5, 8), nn.Softplus, nn.Sigmoid, nn.Identity, linear(8, 6)),
+    "steep softplus": (linear(5, 8), lambda: nn.Softplus(2.0), linear(8, 6)),
     "unknown first": (Wave, linear(6, 8), nn.Tanh, linear(8, 6)),
     "unknown middle": (linear(5, 5), Wave, linear(6, 8), nn.ELU, linear(8, 6)),
     "unknown last": (linear(5, 5), nn.Tanh, Wave),
@@ -98,10 +101,10 @@ def test_an_operation_without_second_derivative_is_named():
 
 
 def test_which_networks_have_a_pass_of_their_own():
-    found = {name: chain(network(*layers), points()) for name, layers in NETWORKS.items()}
-    assert {name for name, cut in found.items() if cut is None} == {"unknown last", "not flat"}
-    assert len(found["unknown middle"][0]) == 2
-    assert len(found["unknown middle"][1]) == 3
+    parts = {name: cut(network(*layers), points()) for name, layers in NETWORKS.items()}
+    assert {name for name, part in parts.items() if part is None} == {"unknown last", "not flat"}
+    assert len(parts["unknown middle"][0]) == 2
+    assert len(parts["unknown middle"][1]) == 3
 
 
 @pytest.mark.parametrize("how", [{"chunk": 2}, {"loop": True}])

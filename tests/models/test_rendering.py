@@ -25,7 +25,7 @@ from recombine.models.rendering import (
 )
 from recombine.tasks.bumps import bumps
 from recombine.training.fit import fit
-from recombine.training.penalty import Batch, rank_entropy, stripe_variance
+from recombine.training.penalties import Batch, rank_entropy, stripe_variance
 
 SMALL = {
     "transformer": lambda d, **k: pixel_transformer(d, width=16, heads=2, hidden=32, **k),
@@ -240,7 +240,7 @@ def test_the_stripe_variance_counts_every_raw_vector():
 @pytest.mark.parametrize("penalty", [rank_entropy(), stripe_variance()])
 def test_penalties_refuse_models_without_low_rank_embeddings(penalty):
     data = world()
-    with pytest.raises(Refused, match=r"looks for low-rank embeddings.*Sequential has none"):
+    with pytest.raises(Refused, match=r"needs low-rank embeddings.*Sequential has none"):
         fit(mlp(data), data, steps=1, penalties=[penalty])
 
 

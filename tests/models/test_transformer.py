@@ -14,18 +14,13 @@ from torch.nn.functional import gelu, softmax
 
 from recombine.core.error import Refused
 from recombine.core.task import Data
-from recombine.maps.slots import (
-    Work,
-    attention_interaction,
-    divergence,
-    latent_capacity,
-    shared_attention,
-)
+from recombine.maps.slots import Work
 from recombine.models.attention import fourier
 from recombine.models.slots import slot_autoencoder
 from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, transformer_autoencoder
 from recombine.training.fit import fit
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch, attention_interaction, latent_capacity
+from recombine.training.penalties.slots import divergence, shared_attention
 
 TINY = {"channels": 8, "width": 8, "query": 8, "inner": 8, "hidden": (8, 8), "drawing": (8,)}
 TINY |= {"drawing_channels": 8}
@@ -340,7 +335,7 @@ def test_a_pass_is_not_read_twice_nor_for_other_inputs_or_weights():
     penalty(model, batch)
     assert calls == [8]
     model(data.x)
-    assert model.memory.held is None  # nothing is held in evaluation
+    assert model.memory.last is None  # nothing is held in evaluation
 
 
 def test_a_trained_model_can_be_copied_and_saved():
@@ -348,7 +343,7 @@ def test_a_trained_model_can_be_copied_and_saved():
     model = transformer_autoencoder(data, **TINY)
     model(data.x)
     for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert again.memory.held is None
+        assert again.memory.last is None
         torch.testing.assert_close(again.eval()(data.x), model.eval()(data.x))
         model.train()
         model(data.x)

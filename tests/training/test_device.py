@@ -12,7 +12,7 @@ from recombine.core.registry import MODELS
 from recombine.core.seed import seeded
 from recombine.core.task import TASKS, Data
 from recombine.diagnostics.jacobians import jacobian_scores, slot_maps
-from recombine.maps.curvature import energy, interaction
+from recombine.maps.curvature import energy
 from recombine.maps.derivatives import (
     difference,
     energies,
@@ -21,12 +21,6 @@ from recombine.maps.derivatives import (
     probe_pairs,
     tensor,
 )
-from recombine.maps.slots import (
-    attention_interaction,
-    compositional_consistency,
-    compositional_contrast,
-    latent_capacity,
-)
 from recombine.models.blocks import block_autoencoder
 from recombine.models.modular import fully_connected, separate
 from recombine.models.rendering import low_rank
@@ -34,9 +28,13 @@ from recombine.models.slots import slot_autoencoder
 from recombine.models.transformer import transformer_autoencoder
 from recombine.training.fit import fit
 from recombine.training.noise import Noise
-from recombine.training.penalty import (
+from recombine.training.penalties import (
     activity,
+    attention_interaction,
     chain_norm,
+    compositional_consistency,
+    interaction,
+    latent_capacity,
     mixed,
     rank_entropy,
     stripe_variance,
@@ -151,7 +149,7 @@ PENALIZED = {
     "slots": (
         lambda: slot_autoencoder(images(), channels=4, dim=2, slots=3),
         images,
-        [compositional_consistency(), compositional_contrast()],
+        [compositional_consistency()],
     ),
     "attention": (
         lambda: transformer_autoencoder(images()),

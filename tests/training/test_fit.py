@@ -15,7 +15,6 @@ from recombine.models.decoders import cnn
 from recombine.training.difference import difference
 from recombine.training.fit import PROGRESS, cosine, fit, warm_up
 from recombine.training.loss import margin_cross_entropy
-from recombine.training.penalty import weight_norm
 
 F64 = torch.float64
 
@@ -52,6 +51,13 @@ class Odd(nn.Module):
 def odd(seed: int, power: float = 1.0) -> nn.Module:
     with seeded(seed):
         return Odd(power).double()
+
+
+def weight_norm(weight: float, power: float = 2.0):
+    """A penalty that is not a chain's: the sum of |w|^power over the matrices of the model."""
+    return lambda model, batch: (
+        weight * sum(p.abs().pow(power).sum() for p in model.parameters() if p.ndim > 1)
+    )
 
 
 def weights(model: nn.Module) -> list[Tensor]:

@@ -20,8 +20,8 @@ from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
 from recombine.diagnostics.modularity import clusters, eigengap, laplacian, matrices, similarity
+from recombine.maps.chain import layers_of
 from recombine.training.noise import Noise
-from recombine.training.penalty import layers_of
 
 Array = NDArray[np.float64]
 

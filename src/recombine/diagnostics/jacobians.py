@@ -1,15 +1,14 @@
 """Which slot each pixel depends on, by derivatives of the decoder: J-ARI and JIS."""
 
-import warnings
 from collections.abc import Callable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.func import jvp, vmap
 
 from recombine.core.error import Refused
 from recombine.diagnostics.slots import ari
+from recombine.maps.derivatives import directional
 from recombine.maps.slots import Slotted
 
 Decode = Callable[[Tensor], Tensor]
@@ -18,18 +17,18 @@ Decode = Callable[[Tensor], Tensor]
 def slot_slopes(
     decode: Decode, z: Float[Tensor, "n k d"], *, chunk: int = 4, ways: int = 10
 ) -> Float[Tensor, "n k *places"]:
-    """Add up the sizes |∂x/∂zᵢ| of all slopes of a pixel, over channels and numbers of a slot.
+    """Sum |∂x/∂zᵢ| of each pixel over its channels and over the dimensions of each slot.
 
-    Exact, in forward mode: one derivative for each number of the code, `ways` of them at once, for
-    `chunk` points at once. What is decoded has shape (n, channels, *places).
+    Exact, in forward mode: one derivative per dimension of the code, `ways` of them at once, for
+    `chunk` points at once. The decoder returns (n, channels, *places).
     """
     k, dim = z.shape[1:]
-    eye = torch.eye(k * dim, dtype=z.dtype, device=z.device).view(-1, k, dim)
-    found = []
+    axes = torch.eye(k * dim, dtype=z.dtype, device=z.device).view(-1, k, dim)
+    maps, shape = [], _shape(decode, z)
     for part in z.detach().split(chunk):
-        sizes = [_slopes(decode, part, some).abs().sum(dim=2) for some in eye.split(ways)]
-        found.append(torch.cat(sizes).unflatten(0, (k, dim)).sum(dim=1).transpose(0, 1))
-    return torch.cat(found)
+        sizes = [_slopes(decode, part, some, shape).abs().sum(dim=2) for some in axes.split(ways)]
+        maps.append(torch.cat(sizes).unflatten(0, (k, dim)).sum(dim=1).transpose(0, 1))
+    return torch.cat(maps)
 
 
 def probed_slopes(
@@ -40,36 +39,35 @@ def probed_slopes(
     chunk: int = 4,
     seed: int = 0,
 ) -> Float[Tensor, "n k *places"]:
-    """Estimate the root of the sum of squares of these slopes, for large decoders.
+    """Estimate the root of the sum of squared slopes, for large decoders.
 
-    Each probe takes one derivative a slot, along random signs, whatever the size of the code; the
+    Each probe takes one derivative per slot, along random signs, whatever the size of the code; the
     mean square over probes is unbiased.
     """
     k = z.shape[1]
-    source = torch.Generator().manual_seed(seed)
-    own = torch.eye(k, dtype=z.dtype, device=z.device)[:, :, None]  # one slot at a time
-    found = []
+    generator = torch.Generator().manual_seed(seed)
+    one_slot = torch.eye(k, dtype=z.dtype, device=z.device)[:, :, None]
+    maps, shape = [], _shape(decode, z)
     for part in z.detach().split(chunk):
         squares = []
         for _ in range(probes):
-            signs = torch.randint(2, part.shape, generator=source).to(z) * 2 - 1
-            slopes = _slopes(decode, part, own[:, None] * signs)
+            signs = torch.randint(2, part.shape, generator=generator).to(z) * 2 - 1
+            slopes = _slopes(decode, part, one_slot[:, None] * signs, shape)
             squares.append(slopes.square().sum(dim=2))
-        found.append(torch.stack(squares).mean(dim=0).sqrt().transpose(0, 1))
-    return torch.cat(found)
+        maps.append(torch.stack(squares).mean(dim=0).sqrt().transpose(0, 1))
+    return torch.cat(maps)
 
 
-def _slopes(decode: Decode, z: Tensor, ways: Tensor) -> Tensor:
-    """Derivatives along ways, of one point's shape or all points': (ways, n, channels, …)."""
+def _shape(decode: Decode, z: Tensor) -> tuple[int, ...]:
+    """Return the shape of one output."""
+    with torch.no_grad():
+        return tuple(decode(z[:1]).shape[1:])
 
-    def along(way: Tensor) -> Tensor:
-        slope: Tensor = jvp(decode, (z,), (way.expand_as(z),))[1]
-        return slope
 
-    with torch.no_grad(), warnings.catch_warnings():
-        # torch's own forward mode loads what it calls deprecated
-        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
-        return vmap(along)(ways)
+def _slopes(decode: Decode, z: Tensor, ways: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Differentiate along directions, each for one point or for all: (ways, n, channels, …)."""
+    with torch.no_grad():
+        return directional(decode, z, ways).reshape(len(ways), len(z), *shape)
 
 
 def shares(slopes: Float[Tensor, "n k *places"]) -> Float[Tensor, "n k *places"]:

@@ -20,7 +20,7 @@ from torch import nn
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
-from recombine.training.penalty import layers_of
+from recombine.maps.chain import layers_of
 
 Array = NDArray[np.float64]
 

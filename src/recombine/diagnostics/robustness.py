@@ -19,9 +19,10 @@ from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.maps.chain import layers_of
 from recombine.training.fit import fit
 from recombine.training.noise import Noise
-from recombine.training.penalty import at_work, layers_of
+from recombine.training.penalties import run_chain
 
 Array = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def shift_errors(
 
 def noisy(model: nn.Module, noise: Noise) -> nn.Sequential:
     """Copy a chain of linear layers with noise on all hidden units, in place of what it had."""
-    at_work(model)  # refuses what is no chain
+    run_chain(model)  # refuses what is no chain
     layers: list[nn.Module] = []
     for layer in layers_of(model):
         if isinstance(layer, nn.Linear) and any(isinstance(m, nn.Linear) for m in layers):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import combinations, combinations_with_replacement, permutations
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.func import jvp, vmap
 
 from recombine.core.error import Refused
 from recombine.core.space import Space
+from recombine.maps.chain import Entry, carry, coordinates, cut, needed
 
 Map = Callable[[Tensor], Tensor]
 Index = slice | Sequence[int]
@@ -30,9 +32,6 @@ KINKED = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.RReLU, nn.Hardtanh, nn.Hardsigmoid),
     *(nn.Threshold, nn.Hardshrink, nn.Softshrink, nn.MaxPool1d, nn.MaxPool2d),
 )
-POINTWISE = (nn.Tanh, nn.Sigmoid, nn.GELU, nn.Softplus, nn.ELU, nn.ReLU, nn.LeakyReLU)
-SHAPES = (nn.Flatten, nn.Identity)
-KNOWN = (nn.Linear, *POINTWISE, *SHAPES)
 
 
 def partition(blocks: Blocks, dim: int) -> Partition:
@@ -98,23 +97,32 @@ def outputs(f: Map, z: Tensor) -> Tensor:
     return found.reshape(len(z), -1)
 
 
+@cache
+def _load_forward_mode() -> None:
+    """Let torch load its forward mode, once: doing so, it warns that parts of it are deprecated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
+        vmap(lambda way: jvp(torch.sin, (way,), (way,))[1])(torch.zeros(1))
+
+
 @contextmanager
 def forward_mode() -> Iterator[None]:
-    """Silence what torch's own forward mode warns of, and say what it cannot do."""
+    """Turn what torch says about a map without forward-mode derivatives into a refusal."""
+    _load_forward_mode()
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
-            yield
+        yield
     except (RuntimeError, NotImplementedError) as error:
-        said = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0]
         raise Refused(
-            f"The map has no forward-mode derivative for many directions at once: {said} "
+            f"The map has no forward-mode derivative for many directions at once: {reason} "
             "Pass loop=True to take directions one at a time, or use differences."
         ) from error
 
 
 def directional(f: Map, z: Tensor, *ways: Tensor, loop: bool = False) -> Tensor:
     """Differentiate along directions: Dᵐf(z)[u₁, …, uₘ] as (p, n, outputs) for m stacks (p, dim).
+
+    Points may have any shape; a direction has the shape of one point, or of all (p, n, …).
 
     >>> square = lambda z: z[:, :1] ** 2 * z[:, 1:]
     >>> x, y = torch.eye(2)[:, None]
@@ -131,151 +139,57 @@ def directional(f: Map, z: Tensor, *ways: Tensor, loop: bool = False) -> Tensor:
     with forward_mode():
         if loop:
             return torch.stack([along(z, *row) for row in zip(*ways, strict=True)])
-        found: Tensor = vmap(lambda *row: along(z, *row))(*ways)
-        return found
-
-
-def chain(f: Map, z: Tensor) -> tuple[nn.Sequential, list[nn.Module]] | None:
-    """Cut an `nn.Sequential` into what comes first and its linear and pointwise layers after."""
-    if not isinstance(f, nn.Sequential):
-        return None
-    layers = list(f)
-    while layers and isinstance(layers[-1], nn.Unflatten):  # only the shape of the outputs
-        layers.pop()
-    start = 1 + max((i for i, m in enumerate(layers) if not isinstance(m, KNOWN)), default=-1)
-    first, tail = nn.Sequential(*layers[:start]), layers[start:]
-    if not any(isinstance(m, nn.Linear) for m in tail):
-        return None
-    with torch.no_grad():
-        flat = first(z[:1]).ndim == 2 or isinstance(tail[0], nn.Flatten)
-    return (first, [m for m in tail if not isinstance(m, SHAPES)]) if flat else None
-
-
-def _slopes(layer: Map, a: Tensor, order: int) -> tuple[Tensor, ...]:
-    """Give a pointwise function and its derivatives at every entry."""
-    one = torch.ones_like(a)
-
-    def more(g: Callable[[Tensor], tuple[Tensor, ...]]) -> Callable[[Tensor], tuple[Tensor, ...]]:
-        def lifted(at: Tensor) -> tuple[Tensor, ...]:
-            found: Any = jvp(g, (at,), (one,))
-            return (*found[0], found[1][-1])
-
-        return lifted
-
-    def plain(at: Tensor) -> tuple[Tensor, ...]:
-        return (layer(at),)
-
-    g: Callable[[Tensor], tuple[Tensor, ...]] = plain
-    for _ in range(order):
-        g = more(g)
-    return g(a)
-
-
-def through(
-    first: nn.Sequential, layers: Sequence[nn.Module], z: Tensor, where: Sequence[tuple[int, ...]]
-) -> Tensor:
-    """Carry all derivatives that are needed through linear and pointwise layers, hand-derived.
-
-    Lower derivatives are shared by all entries that need them, and only the entries that are asked
-    for pass the last linear layers.
-    """
-    order = len(where[0])
-    kept: list[list[tuple[int, ...]]] = [  # entries of each order, from 1 up
-        sorted({tuple(sorted(s)) for w in where for s in combinations(w, m)})
-        for m in range(1, order)
-    ]
-    kept.append([tuple(sorted(w)) for w in where])
-    place = [{w: i for i, w in enumerate(ways)} for ways in kept]
-
-    def at(m: int, of: int, chosen: Sequence[int]) -> list[int]:
-        """Find the factors of entries of order `of`: their parts of order m at some positions."""
-        return [place[m - 1][tuple(w[c] for c in chosen)] for w in kept[of - 1]]
-
-    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
-    jets: list[Tensor | None] = [z, eye[[i for (i,) in kept[0]]][:, None].expand(-1, *z.shape)]
-    jets += [None] * (order - 1)  # of z itself
-    if len(first):
-        columns = [torch.tensor(ways).T for ways in kept]
-        jets = [first(z).flatten(1), *(directional(first, z, *eye[c]) for c in columns)]
-    last = max((i for i, m in enumerate(layers) if not isinstance(m, nn.Linear)), default=-1)
-    for i, layer in enumerate(layers):
-        if i == last + 1:  # linear from here on
-            jets[:order] = [None] * order
-        if isinstance(layer, nn.Linear):
-            jets = _linear(layer, jets)
-            continue
-        value = jets[0]
-        assert value is not None
-        slope = _slopes(layer, value, order)
-        f1, f2, f3 = (jets[m] if m <= order else None for m in (1, 2, 3))
-        assert f1 is not None
-        if order >= 3:
-            i1, j1, k1 = (f1[at(1, 3, [c])] for c in range(3))
-            t = slope[3] * i1 * j1 * k1
-            if f2 is not None:
-                pairs = (f2[at(2, 3, c)] for c in ((1, 2), (0, 2), (0, 1)))
-                t += slope[2] * sum(a * b for a, b in zip((i1, j1, k1), pairs, strict=True))
-            jets[3] = t if f3 is None else t.add_(slope[1] * f3)
-        if order >= 2:
-            h = (f1[at(1, 2, [0])] * f1[at(1, 2, [1])]).mul_(slope[2])
-            jets[2] = h if f2 is None else torch.addcmul(h, slope[1], f2)
-        jets[0], jets[1] = slope[0], slope[1] * f1
-    top = jets[order]
-    if top is None:  # linear throughout
-        width = [m for m in layers if isinstance(m, nn.Linear)][-1].out_features
-        return z.new_zeros(len(where), len(z), width)
-    return top
-
-
-def _linear(layer: nn.Linear, jets: list[Tensor | None]) -> list[Tensor | None]:
-    """Pass value and derivatives through one product; the bias belongs to the value alone."""
-    value, *rest = jets
-    some = [j for j in rest if j is not None]
-    moved: list[Tensor] = []
-    if some:
-        n = [len(j) for j in some]
-        together = torch.cat(some) if len(some) > 1 else some[0]
-        moved = list(
-            (together.flatten(0, 1) @ layer.weight.T).unflatten(0, together.shape[:2]).split(n)
-        )
-    held = iter(moved)
-    return [
-        None if value is None else layer(value),
-        *(j if j is None else next(held) for j in rest),
-    ]
+        derivatives: Tensor = vmap(lambda *row: along(z, *row))(*ways)
+        return derivatives
 
 
 def entries(
     f: Map,
     z: Tensor,
-    where: Sequence[tuple[int, ...]],
+    where: Sequence[Entry],
     *,
     loop: bool = False,
     chunk: int | None = None,
 ) -> Iterator[tuple[slice, slice, Tensor]]:
-    """Give derivatives by some tuples of coordinates, in pieces (rows, points, values).
+    """Yield derivatives by some tuples of coordinates, in pieces (rows, points, values).
 
-    A piece holds (tuples, points, outputs); chains of linear and pointwise layers go through a pass
-    of their own. `chunk` is how many directions are taken at once.
+    A piece holds (tuples, points, outputs). Derivatives of a chain of linear and pointwise layers
+    are carried layer by layer; others are taken along `chunk` directions at once.
     """
     z = z.contiguous()  # forward mode writes tangents in the layout of the points
-    wide = outputs(f, z[:1]).shape[1]
-    cut = None if loop else chain(f, z)
-    room = 4 * HELD if cut else HELD
-    step = max(1, min(len(z), room // wide))
-    some = chunk or max(1, room // (wide * step))
-    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+    width = outputs(f, z[:1]).shape[1]
+    parts = None if loop else cut(f, z)
+    room = 4 * HELD if parts else HELD
+    step = max(1, min(len(z), room // width))
+    some = chunk or max(1, room // (width * step))
+    where = [tuple(sorted(entry)) for entry in where]
     for i in range(0, len(z), step):
         points = slice(i, min(i + step, len(z)))
         for j in range(0, len(where), some):
             rows = slice(j, min(j + some, len(where)))
-            if cut:
-                with forward_mode():
-                    found = through(*cut, z[points], where[rows])
+            if parts:
+                values = _carried(*parts, z[points], where[rows])
             else:
-                ways = eye[torch.tensor(where[rows]).T]  # (order, p, dim)
-                found = directional(f, z[points], *ways, loop=loop)
-            yield rows, points, found
+                values = directional(f, z[points], *_axes(z, where[rows]), loop=loop)
+            yield rows, points, values
+
+
+def _axes(z: Tensor, where: Sequence[Entry]) -> Tensor:
+    """Return the directions of some derivatives: (order, entries, dim)."""
+    eye = torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+    return eye[torch.tensor(where).T]
+
+
+def _carried(
+    first: nn.Sequential, chain: Sequence[nn.Module], z: Tensor, where: Sequence[Entry]
+) -> Tensor:
+    """Differentiate a chain that reads the outputs of `first`."""
+    jets = coordinates(z, where)
+    if len(first):
+        jets = [first(z).flatten(1)[None]]
+        jets += [directional(first, z, *_axes(z, part)) for part in needed(where)]
+    with forward_mode():
+        return carry(chain, jets, where)
 
 
 def tensor(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:

@@ -10,7 +10,7 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
-from recombine.maps.curvature import Smooth
+from recombine.maps.slots import Smooth
 
 SMALL = 1e-5  # added to variances
 

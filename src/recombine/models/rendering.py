@@ -14,7 +14,7 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
-from recombine.training.penalty import LowRank
+from recombine.training.penalties import LowRank
 
 PIECE = 32  # images drawn at once where no gradient is wanted; a token a pixel takes much memory
 

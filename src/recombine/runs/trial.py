@@ -16,7 +16,7 @@ from recombine.core.task import Data, Split, Task
 from recombine.runs.device import DEVICE
 from recombine.training.fit import Schedule, Scorer, fit
 from recombine.training.loss import Loss
-from recombine.training.penalty import Penalty
+from recombine.training.penalties import Penalty
 
 Build = Callable[[Data, int], nn.Module]  # training data, seed -> model
 Movable = TypeVar("Movable", Data, Split, Tensor, nn.Module)

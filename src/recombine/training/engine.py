@@ -13,10 +13,11 @@ from torch.func import functional_call
 
 from recombine.core.error import Refused, nearest
 from recombine.core.seed import seeded
+from recombine.maps.chain import layers_of
 from recombine.training.difference import difference, same
 from recombine.training.ensemble import POINTWISE, Mapped, Objective, Stacked, cast
 from recombine.training.noise import Noise
-from recombine.training.penalty import Chained, layers_of
+from recombine.training.penalties import Chained
 
 ENGINES = ("auto", "stack", "map", "turn")
 CONVOLUTIONS = nn.modules.conv._ConvNd
@@ -33,15 +34,16 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
     """
     if name not in ENGINES:
         raise nearest("engine", name, ENGINES)
-    first = objectives[0]
+    first, penalties = objectives[0], objectives[0].penalties
     reason = _obstacle([o.model for o in objectives])
 
     def can_stack() -> bool:
         # Penalties read activations without noise, which a noisy stack does not compute.
         noisy = any(isinstance(m, Noise) for m in first.modules())
+        stacks = [isinstance(p, Chained) and not (p.reads_activity and noisy) for p in penalties]
         return (
             not reason
-            and all(isinstance(p, Chained) and not (p.walks and noisy) for p in first.penalties)
+            and all(stacks)
             and stackable(first.model)
             and exact(partial(Stacked, objectives, range(len(x))), objectives, x, y)
         )

@@ -13,9 +13,10 @@ from torch.autograd.function import once_differentiable
 from torch.func import functional_call, stack_module_state, vmap
 
 from recombine.core.error import Refused
+from recombine.maps.chain import layers_of
 from recombine.training.loss import Loss, mse
 from recombine.training.noise import Noise
-from recombine.training.penalty import Batch, Chain, Chained, Penalty, layers_of
+from recombine.training.penalties import Batch, Chained, ChainState, Penalty
 
 POINTWISE = (
     nn.ReLU,
@@ -215,7 +216,7 @@ class Stacked(Ensemble):
         penalties = [p for p in self.objectives[0].penalties if isinstance(p, Chained)]
         return h, [data, *(p.weight * p.term(chain) for p in penalties)]
 
-    def _run(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Chain]:
+    def _run(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, ChainState]:
         """Return data losses, the last layer's values and the activations for the penalties."""
         h, inputs = x, []  # what each linear layer reads
         for layer, stacks in self.layers[: self.body]:
@@ -244,7 +245,7 @@ class Stacked(Ensemble):
         else:
             data = vmap(self.loss)(h, y)
         weights = [stacks[0] for _, stacks in self.layers if stacks]
-        return data, h, Chain(weights, inputs[1:], self.coefficients)
+        return data, h, ChainState(weights, inputs[1:], self.coefficients)
 
     def _draw(self, h: Tensor) -> Tensor:
         """Draw standard normal numbers, each model from its own generator."""

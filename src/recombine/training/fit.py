@@ -24,7 +24,7 @@ from recombine.training.engine import choose
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
 from recombine.training.loss import Loss, check_shapes, mse
 from recombine.training.optimizer import build, clip_gradients, elementwise
-from recombine.training.penalty import Penalty
+from recombine.training.penalties import Penalty
 from recombine.training.watch import Moment, Watch, progress_bar
 
 Schedule = Callable[[float], float]  # share of training done -> factor

@@ -10,7 +10,7 @@ from torch import nn
 from torch.func import jacfwd, vmap
 
 from recombine.core.error import Refused
-from recombine.maps.curvature import Smooth, interaction
+from recombine.maps.slots import Smooth
 from recombine.papers.brady2024.vectors import (
     APART,
     HIDDEN,
@@ -24,7 +24,7 @@ from recombine.papers.brady2024.vectors import (
     vectors,
 )
 from recombine.tasks.blocks import KINDS, block_space, block_vectors, generator
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch, interaction
 
 
 def tensor(f, z, order):

@@ -14,7 +14,7 @@ from recombine.models.modular import fully_connected
 from recombine.papers.qian2025.figures.modules import label
 from recombine.papers.qian2025.modules import Parts, disturbed, graphs, modules, penalties, world
 from recombine.runs.record import Record
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch
 
 SMALL = Parts(steps=30, samples=100, batch=50, width=8)
 

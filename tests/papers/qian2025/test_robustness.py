@@ -17,7 +17,7 @@ from recombine.papers.qian2025 import robustness as robust
 from recombine.papers.qian2025.figures.samples import chosen
 from recombine.runs.record import Record
 from recombine.tasks.modular import independent_sines
-from recombine.training.penalty import Batch, chain_norm
+from recombine.training.penalties import Batch, chain_norm
 
 SMALL = robust.Disturbed(steps=20, samples=100, batch=50, width=8, again=40)
 

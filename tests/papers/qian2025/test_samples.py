@@ -12,7 +12,7 @@ from recombine.papers.qian2025 import elsewhere, samples
 from recombine.runs.record import Record
 from recombine.tasks.modular import sines
 from recombine.theory.growth import Least
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch
 
 
 def test_every_set_repeats_the_first_samples_equally_often():

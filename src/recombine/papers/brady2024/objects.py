@@ -25,14 +25,14 @@ from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps, slot_shares
 from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.slots import Slotted, attention_interaction, decode, encode, latent_capacity
+from recombine.maps.slots import Slotted, decode, encode
 from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
 from recombine.runs.trial import Training, train
 from recombine.tasks.banks.album import album
 from recombine.tasks.scenes import scene_data, scene_labels, scenes
 from recombine.training.fit import Schedule, cosine, warm_up
 from recombine.training.loss import sum_of_squares
-from recombine.training.penalty import Penalty
+from recombine.training.penalties import Penalty, attention_interaction, latent_capacity
 
 EXAMPLES = 6  # scenes of each kind that are stored for figures
 TRIES = 16  # random partners per scene, among which recombined scenes are found

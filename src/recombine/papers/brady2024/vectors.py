@@ -19,12 +19,14 @@ from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.diagnostics.identifiability import slot_identifiability, slot_table
 from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.curvature import Smooth, crossing, energy, interaction, recombine, shared
+from recombine.maps.curvature import crossing, energy, shared
+from recombine.maps.slots import Smooth, recombine
 from recombine.models.blocks import BlockAutoencoder, block_autoencoder
 from recombine.runs.trial import Training, train
 from recombine.tasks.blocks import Kind, block_vectors
 from recombine.training.fit import cosine, warm_up
 from recombine.training.loss import sum_of_squares
+from recombine.training.penalties import interaction
 
 ORDERS = {"n0": 0, "n1": 1, "n2": 2}
 BLOCKS = 2

@@ -24,7 +24,7 @@ from recombine.runs.record import Record
 from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.bumps import bumps, hole, striped_bumps
 from recombine.training.fit import cosine
-from recombine.training.penalty import Penalty, rank_entropy, stripe_variance
+from recombine.training.penalties import Penalty, rank_entropy, stripe_variance
 
 OUTPUTS = (
     "risk",

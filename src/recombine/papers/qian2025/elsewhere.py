@@ -22,7 +22,7 @@ from recombine.runs.trial import Trained, Training, on_device, trial
 from recombine.tasks.bumps import bumps, hole
 from recombine.tasks.sprites import sprite_support, sprites
 from recombine.training.fit import cosine
-from recombine.training.penalty import Chained, chain_norm, weight_activity
+from recombine.training.penalties import Chained, chain_norm, weight_activity
 
 Run = Mapping[str, Any]
 

@@ -23,7 +23,7 @@ from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.modular import independent_lines, independent_sines
 from recombine.training.fit import cosine
 from recombine.training.noise import Noise
-from recombine.training.penalty import Penalty, activity, chain_norm, weight_activity
+from recombine.training.penalties import Penalty, activity, chain_norm, weight_activity
 
 Run = Mapping[str, Any]
 

@@ -25,7 +25,7 @@ from recombine.diagnostics.robustness import (
 from recombine.models.modular import Separate, fully_connected, separate
 from recombine.runs.trial import Trained, Training, on_device, trial
 from recombine.tasks.modular import independent_sines
-from recombine.training.penalty import Batch, Penalty, chain_norm, weight_activity
+from recombine.training.penalties import Batch, Penalty, chain_norm, weight_activity
 
 TESTED = 1000  # fresh examples
 SHIFT = 10.0  # the geometric mean of the paper's shifts of one input, 0.1 to 1000

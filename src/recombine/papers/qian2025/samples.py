@@ -19,7 +19,7 @@ from recombine.runs.trial import Training, train
 from recombine.tasks.modular import independent_sines
 from recombine.theory.growth import Growth, Least, exponential, power
 from recombine.training.fit import cosine
-from recombine.training.penalty import chain_norm, weight_activity
+from recombine.training.penalties import chain_norm, weight_activity
 
 EXPERIMENT = "qian2025.samples"
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s

@@ -20,13 +20,13 @@ from recombine.core.support import Support
 from recombine.core.task import Data, Task
 from recombine.diagnostics.slots import Readout, ari, contrast, readout, segments
 from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.slots import Layered, assign, compositional_consistency, decode, encode
+from recombine.maps.slots import Layered, assign, decode, encode
 from recombine.models.slots import slot_attention, slot_autoencoder
 from recombine.runs.trial import Training, train
 from recombine.tasks.scenes import scene_data, scene_labels, scene_latents, scene_support, scenes
 from recombine.training.fit import after, cosine
 from recombine.training.loss import sum_of_squares
-from recombine.training.penalty import Batch
+from recombine.training.penalties import Batch, compositional_consistency
 
 FEW = 64  # scenes at which derivatives are taken
 EXAMPLES = 4  # scenes of each kind that are stored for the figure

@@ -1,0 +1,118 @@
+"""Penalties on the slots of an autoencoder: what they hold and how they work together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from recombine.core.error import Refused
+from recombine.maps.slots import Slotted, Transparent, Work, assign
+from recombine.training.penalties.base import Batch, Penalty
+
+
+def compositional_consistency(
+    weight: float = 1.0, *, least: float = 0.0, most: float = 1.0
+) -> Penalty:
+    """Penalize an encoder that does not recover slots which were decoded in new combinations.
+
+    Slots are drawn with replacement from all slots of the batch, whatever their position, decoded
+    and clamped to [`least`, `most`]. The slots that the encoder reads are matched to them, image by
+    image; squared distances are summed over slots, both sides standardized by their own mean and
+    standard deviation. Only the encoder receives gradients. It should start late in training: give
+    `fit` a schedule that is 0 before (Wiedemer et al. 2024).
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        if not isinstance(model, Slotted):
+            raise Refused(
+                "compositional_consistency() needs an autoencoder with slots (type Slotted); got "
+                f"{type(model).__name__}. Use slot_autoencoder or slot_attention."
+            )
+        with torch.no_grad():
+            slots = model.encode(batch.x)
+            n, k, _ = slots.shape
+            rows = torch.randint(n * k, (n * k,)).to(slots.device)
+            mixed = slots.flatten(0, 1)[rows].view_as(slots)
+            images = model.decode(mixed).clamp(least, most)
+        read, mixed = _standardize(model.encode(images)), _standardize(mixed)
+        distance = (read[:, :, None] - mixed[:, None]).square().sum(dim=3)  # (n, read, mixed)
+        best = assign(distance.detach())
+        return weight * distance.gather(2, best[:, :, None]).sum() / n
+
+    return penalty
+
+
+def _standardize(z: Tensor) -> Tensor:
+    return (z - z.mean()) / (z.std() + 1e-8)
+
+
+def latent_capacity(weight: float = 1.0) -> Penalty:
+    """Penalize the capacity of a code: the divergence of its posterior from N(0, 1).
+
+    The divergence is summed over all dimensions of all slots and averaged over the batch; a
+    dimension that carries nothing costs nothing (Brady et al. 2024).
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        work = _work(model, batch, "latent_capacity")
+        if work.spread is None:
+            raise Refused(
+                f"latent_capacity() needs a variational code; this {type(model).__name__} has "
+                "none. Build it with variational=True."
+            )
+        return weight * divergence(work.mean, work.spread).sum() / len(work.mean)
+
+    return penalty
+
+
+def divergence(mean: Tensor, spread: Tensor) -> Tensor:
+    """Kullback-Leibler divergence of N(mean, spread²) from N(0, 1), elementwise.
+
+    >>> divergence(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
+    tensor([0., 2.])
+    """
+    return (mean.square() + spread.square() - 1) / 2 - spread.log()
+
+
+def attention_interaction(weight: float = 1.0, *, normalized: bool = True) -> Penalty:
+    """Penalize pixels that attend to more than one slot: the mean of `shared_attention`.
+
+    Normalized, it is divided by its maximum, reached where all slots get equal attention, so that
+    a weight means the same for any number of heads (Brady et al. 2024 do not normalize).
+    """
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        attention = _work(model, batch, "attention_interaction").attention
+        if not attention:
+            raise Refused(
+                "attention_interaction() needs a decoder with attention; this "
+                f'{type(model).__name__} has none. Build it with decoder="transformer".'
+            )
+        heads, slots = attention[0].shape[1:3]
+        most = heads**2 * (1 - 1 / slots) / 2 if normalized and slots > 1 else 1.0
+        return weight / most * shared_attention(attention).mean()
+
+    return penalty
+
+
+def shared_attention(attention: Sequence[Tensor]) -> Tensor:
+    """Add Āⱼ Āₖ over pairs of slots j < k at each pixel: (n, pixels).
+
+    `attention` holds (n, heads, slots, pixels) for each layer; Ā is its sum over heads and mean
+    over layers. So a sum of 0 means that all heads and layers agree on one slot. As Ā sums to the
+    number of heads H, the pairs give ½ (H² − Σₖ Āₖ²).
+    """
+    heads = attention[0].shape[1]
+    total = sum(attention[1:], attention[0]).sum(dim=1) / len(attention)
+    return (heads**2 - total.square().sum(dim=1)) / 2
+
+
+def _work(model: nn.Module, batch: Batch, name: str) -> Work:
+    if not isinstance(model, Transparent):
+        raise Refused(
+            f"{name}() needs an autoencoder that exposes its forward pass (type Transparent); got "
+            f"{type(model).__name__}. Use transformer_autoencoder."
+        )
+    return model.work(batch.x)
