@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
 from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
-from recombine.report.plot import INK, LINES, MUTED, canvas, place, styled
+from recombine.report.plot import INK, LINES, MUTED, canvas, logarithmic, place, styled
 from recombine.runs.record import Record
 from recombine.theory import leak
 
@@ -63,7 +63,8 @@ def gaps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         for i, label in enumerate(groups):
             axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
         axes.axvline(1e-9, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set(xscale="log", ylim=(len(groups) - 0.5, -0.5))
+        logarithmic(axes, "x")
+        axes.set_ylim(len(groups) - 0.5, -0.5)
         axes.set_yticks(range(len(groups)), list(groups))
         axes.set_xlabel("largest difference (log scale)")
         return figure
