@@ -59,7 +59,7 @@ def ordering(n):
 
 
 @pytest.mark.parametrize(
-    ("activation", "wanted"),
+    ("activation", "expected"),
     {
         "relu": (0.5, 0.4264, 0.3756, 0.3373, 0.3070, 0.2822, 0.2033, 0.1325, 0.0362),
         "leaky": (0.5, 0.4460, 0.4046, 0.3713, 0.3437, 0.3203, 0.2410, 0.1634, 0.0472),
@@ -68,14 +68,14 @@ def ordering(n):
         "gaussian": (0.5, 0.1776, 0.1287, 0.1060, 0.0930, 0.0847, 0.0684, 0.0631, 0.0625),
     }.items(),
 )
-def test_salience_of_two_components_by_depth(activation, wanted):
+def test_salience_of_two_components_by_depth(activation, expected):
     depths = (0, 1, 2, 3, 4, 5, 10, 20, 100)
-    found = [random_network(activation, d, 2).salience()[0] for d in depths]
-    np.testing.assert_allclose(found, wanted, atol=5.1e-5)
+    result = [random_network(activation, d, 2).salience()[0] for d in depths]
+    np.testing.assert_allclose(result, expected, atol=5.1e-5)
 
 
 @pytest.mark.parametrize(
-    ("kernel", "wanted"),
+    ("kernel", "expected"),
     [
         (random_network("relu", 1, 3), (0.2707, 0.0559, 0.0203)),
         (random_network("relu", 2, 3), (0.2314, 0.0814, 0.0617)),
@@ -93,13 +93,13 @@ def test_salience_of_two_components_by_depth(activation, wanted):
         (random_network("relu", 3, 4), (0.1455, 0.0463, 0.0227, 0.0492)),
     ],
 )
-def test_salience_of_more_components(kernel, wanted):
-    np.testing.assert_allclose(kernel.salience(), wanted, atol=5.1e-5)
+def test_salience_of_more_components(kernel, expected):
+    np.testing.assert_allclose(kernel.salience(), expected, atol=5.1e-5)
 
 
 def test_salience_of_the_authors_notebook():
-    found = random_network("relu", 3, 3).salience()
-    np.testing.assert_allclose(found[:2], (0.20350064, 0.09423825), atol=5e-9)
+    result = random_network("relu", 3, 3).salience()
+    np.testing.assert_allclose(result[:2], (0.20350064, 0.09423825), atol=5e-9)
 
 
 def test_deep_relu_networks_are_lookup_tables():
@@ -120,10 +120,10 @@ def test_constructors_agree():
     for other in others:
         np.testing.assert_allclose(other.overlap(), kappa, atol=1e-15)
     for given in (s, s[:-1]):
-        found = by_salience(given, constant=0.3)
-        np.testing.assert_allclose(found.salience(), s, atol=1e-15)
-        assert found.overlap()[0] == 0.3
-        assert found.overlap()[-1] == pytest.approx(1.3)
+        result = by_salience(given, constant=0.3)
+        np.testing.assert_allclose(result.salience(), s, atol=1e-15)
+        assert result.overlap()[0] == 0.3
+        assert result.overlap()[-1] == pytest.approx(1.3)
 
 
 def test_gram_counts_shared_components(rng):
@@ -142,9 +142,9 @@ def test_eigenvalues_are_those_of_the_hamming_scheme(levels, rng):
     z = grid(*levels)
     weights = {j: float(rng.uniform(0.1, 1)) for j in subsets(len(levels))}
     for kernel in (Kernel(weights, len(levels)), random_network("relu", 3, len(levels))):
-        found = kernel.spectrum(levels)
-        often = [int(np.prod([levels[c] - 1 for c in a])) for a in found]
-        all_ = np.sort(np.repeat(list(found.values()), often))
+        result = kernel.spectrum(levels)
+        often = [int(np.prod([levels[c] - 1 for c in a])) for a in result]
+        all_ = np.sort(np.repeat(list(result.values()), often))
         brute = np.linalg.eigvalsh(kernel.gram(z, z))
         assert np.abs(all_ - brute).max() <= 1e-12 * brute.max() * 10
         assert kernel.psd(list(levels))
@@ -243,12 +243,12 @@ def substitution():
 )
 def test_equivalence_is_not_solvable_and_the_weights_prove_it(puzzle):
     shown, _, asked, y = puzzle
-    found = solvable(shown, asked, y, "labels")
-    assert not found.solvable
-    assert found.witness.min() >= 0
-    assert found.witness.sum() == pytest.approx(1)
-    assert np.abs(indicators(asked, shown).T @ (found.witness * y)).max() < 1e-9
-    assert "Witness" in str(found)
+    certificate = solvable(shown, asked, y, "labels")
+    assert not certificate.solvable
+    assert certificate.witness.min() >= 0
+    assert certificate.witness.sum() == pytest.approx(1)
+    assert np.abs(indicators(asked, shown).T @ (certificate.witness * y)).max() < 1e-9
+    assert "Witness" in str(certificate)
 
 
 def test_ordering_is_solvable():
@@ -259,9 +259,9 @@ def test_ordering_is_solvable():
 def test_shown_points_impose_nothing_and_strange_values_are_counted():
     shown = grid(3, 3)
     assert solvable(shown, shown, np.arange(9.0) ** 2).points == 0
-    found = solvable(shown, np.array([[0.0, 7.0]]), np.array([1.0]))
-    assert found.strange == 1
-    assert "never occurs in training" in str(found)
+    certificate = solvable(shown, np.array([[0.0, 7.0]]), np.array([1.0]))
+    assert certificate.strange == 1
+    assert "never occurs in training" in str(certificate)
 
 
 def test_a_value_never_shown_contributes_nothing():
@@ -290,8 +290,8 @@ def test_slope_of_addition(anchors, S, constant, ridge):
 
 
 def test_slopes_in_the_paper():
-    found = [leak.slope(p, 0.4264) for p in range(1, 6)]
-    np.testing.assert_allclose(found, (0.7434, 0.8528, 0.8968, 0.9206, 0.9354), atol=5.1e-5)
+    result = [leak.slope(p, 0.4264) for p in range(1, 6)]
+    np.testing.assert_allclose(result, (0.7434, 0.8528, 0.8968, 0.9206, 0.9354), atol=5.1e-5)
     assert (leak.slope(1, 0.3), leak.slope(2, 0.3)) == pytest.approx((0.4286, 0.6), abs=5e-5)
     shown, hidden = addition([-4])
     offsets = [
@@ -305,12 +305,12 @@ def test_slopes_in_the_paper():
 
 
 def test_a_tolerance_of_a_tenth_shrinks_slopes():
-    for anchors, wanted in (([0], 0.644), ([-4, 4], 0.77)):
+    for anchors, expected in (([0], 0.644), ([-4, 4], 0.77)):
         shown, hidden = addition(anchors)
-        for epsilon, slope in ((0.1, wanted), (1e-6, leak.slope(len(anchors), 0.4))):
+        for epsilon, slope in ((0.1, expected), (1e-6, leak.slope(len(anchors), 0.4))):
             model = svr(by_salience([0.4]), shown, shown.sum(axis=1), epsilon)
-            found = np.polyfit(hidden.sum(axis=1), model.predict(hidden), 1)[0]
-            assert found == pytest.approx(slope, abs=1e-3 if epsilon < 0.1 else 6e-3)
+            outputs = np.polyfit(hidden.sum(axis=1), model.predict(hidden), 1)[0]
+            assert outputs == pytest.approx(slope, abs=1e-3 if epsilon < 0.1 else 6e-3)
 
 
 @pytest.mark.parametrize(
@@ -327,8 +327,8 @@ def test_a_tolerance_of_a_tenth_shrinks_slopes():
 )
 def test_dispersed_errors(S, true, published):
     assert leak.dispersed_error(S, range(1, 51)) == pytest.approx(true, abs=6e-4)
-    found = leak.dispersed_error(S, range(1, 51), method="svr")
-    assert found == pytest.approx(published, abs=1.5e-3)
+    result = leak.dispersed_error(S, range(1, 51), method="svr")
+    assert result == pytest.approx(published, abs=1.5e-3)
 
 
 def tiles():
@@ -369,12 +369,12 @@ def test_least_squares_and_the_margin_differ(activation, least, widest):
     kernel = random_network(activation, 3, 3)
     for hidden in (1, 2, 3):
         shown, y, asked, truth = context(3, hidden)
-        found = (truth * regress(kernel, shown, y).predict(asked)).min()
-        assert found == pytest.approx(least[hidden - 1], abs=6e-4)
+        outputs = (truth * regress(kernel, shown, y).predict(asked)).min()
+        assert outputs == pytest.approx(least[hidden - 1], abs=6e-4)
         for method in ("dense", "quotient", "auto"):
             model = margin(kernel, shown, y, method=method)
-            found = (truth * model.predict(asked)).min()
-            assert found == pytest.approx(widest[hidden - 1], abs=6e-4)
+            outputs = (truth * model.predict(asked)).min()
+            assert outputs == pytest.approx(widest[hidden - 1], abs=6e-4)
             assert (y * model.predict(shown)).min() == pytest.approx(1, abs=1e-9)
         assert model.method == "quotient"
         assert model.unknowns == (6 if hidden == 3 else 16)
@@ -382,8 +382,8 @@ def test_least_squares_and_the_margin_differ(activation, least, widest):
 
 def test_depths_that_solve_context_dependence():
     def depths(activation, rule):
-        found = [d for d in range(1, 41) if rule(3, random_network(activation, d, 3).salience())]
-        return (found[0], found[-1], len(found)) if found else None
+        result = [d for d in range(1, 41) if rule(3, random_network(activation, d, 3).salience())]
+        return (result[0], result[-1], len(result)) if result else None
 
     assert depths("relu", leak.cd3_margin_succeeds) == (8, 24, 17)
     assert depths("leaky", leak.cd3_margin_succeeds) == (12, 31, 20)
@@ -406,10 +406,13 @@ def test_depths_that_solve_context_dependence():
     ],
 )
 def test_least_salience_of_pairs_that_beats_the_shortcut(s1, widest, least):
-    for rule, wanted in ((leak.cd3_margin_succeeds, widest), (leak.cd3_regression_succeeds, least)):
-        last = 1 / 3 - s1 if wanted is None else wanted - 1e-4  # as exact as the table
+    for rule, expected in (
+        (leak.cd3_margin_succeeds, widest),
+        (leak.cd3_regression_succeeds, least),
+    ):
+        last = 1 / 3 - s1 if expected is None else expected - 1e-4  # as exact as the table
         assert not any(rule(3, (s1, s2)) for s2 in np.linspace(0, last, 200, endpoint=False))
-        assert wanted is None or rule(3, (s1, wanted + 1e-4))
+        assert expected is None or rule(3, (s1, expected + 1e-4))
 
 
 def test_least_salience_is_a_root():
@@ -430,25 +433,25 @@ def test_two_classes_get_no_answer_about_equivalence(S):
 
 def test_three_classes_are_always_different():
     shown, y, asked, _ = equivalence([3, 3, 3], 2)
-    for S, wanted in ((0.2, -0.25), (RELU, -0.32), (0.5, -1 / 3)):
-        found = regress(by_salience([S]), shown, y).predict(asked)
-        assert np.abs(found - wanted).max() < 5e-4
+    for S, expected in ((0.2, -0.25), (RELU, -0.32), (0.5, -1 / 3)):
+        outputs = regress(by_salience([S]), shown, y).predict(asked)
+        assert np.abs(outputs - expected).max() < 5e-4
 
 
 @pytest.mark.parametrize(
-    ("S", "wanted"),
+    ("S", "expected"),
     [
         (RELU, (1, 0.738, 1.058, 1.410, 1.846, 2.427)),
         (0.3, (1, 0.265, 0.356, 0.475, 0.664, 0.998)),
         (0.5, (1, 2, 3, 4, 5, 6)),
     ],
 )
-def test_ordering_by_distance(S, wanted):
+def test_ordering_by_distance(S, expected):
     shown, y, asked, truth = ordering(7)
-    found = truth * regress(by_salience([S]), shown, y).predict(asked)
+    outputs = truth * regress(by_salience([S]), shown, y).predict(asked)
     apart = np.abs(asked[:, 0] - asked[:, 1])
-    means = [found[apart == d].mean() for d in range(1, 7)]
-    np.testing.assert_allclose(means, wanted, atol=6e-4)
+    means = [outputs[apart == d].mean() for d in range(1, 7)]
+    np.testing.assert_allclose(means, expected, atol=6e-4)
 
 
 def test_orderings_are_right_everywhere():

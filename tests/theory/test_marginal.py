@@ -40,8 +40,10 @@ def test_boxes_hold_what_the_support_holds():
     ]
     z = np.random.default_rng(0).random((4000, 2))
     for support in supports:
-        found = support.boxes(SQUARE)
-        inside = ((z[:, None] >= found[:, 0]) & (z[:, None] <= found[:, 1])).all(axis=2).any(axis=1)
+        result = support.boxes(SQUARE)
+        inside = (
+            ((z[:, None] >= result[:, 0]) & (z[:, None] <= result[:, 1])).all(axis=2).any(axis=1)
+        )
         np.testing.assert_array_equal(inside, support.contains(SQUARE, z), err_msg=str(support))
 
 
@@ -77,9 +79,11 @@ def test_missing_volume_against_counting():
         left = missing(asked[:1], shown)
         cells = np.indices((9, 9)).reshape(2, -1).T + 0.5
 
-        def hold(found, cells=cells):
+        def hold(result, cells=cells):
             return (
-                ((cells[:, None] > found[:, 0]) & (cells[:, None] < found[:, 1])).all(axis=2).any(1)
+                ((cells[:, None] > result[:, 0]) & (cells[:, None] < result[:, 1]))
+                .all(axis=2)
+                .any(1)
             )
 
         np.testing.assert_array_equal(hold(left), hold(asked[:1]) & ~hold(shown))
@@ -105,26 +109,26 @@ def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
 def test_a_gap_is_found_from_samples_at_a_stated_resolution():
     z = GAP.draw(SPRITES, 6000, rng=np.random.default_rng(0))
     asked = SPRITES.draw(6000, rng=np.random.default_rng(1))
-    found = compositional(SPRITES, z, asked)
-    assert [g.factor for g in found.gaps] == ["first"]
-    gap, width = found.gaps[0], found.resolution["first"]
+    coverage = compositional(SPRITES, z, asked)
+    assert [g.factor for g in coverage.gaps] == ["first"]
+    gap, width = coverage.gaps[0], coverage.resolution["first"]
     assert width == 1 / 64
     assert abs(gap.low[0] - 0.05) <= width
     assert abs(gap.high[0] - 0.45) <= width
-    assert found.pieces["first"] == 2
-    assert "from draws" in str(found)
+    assert coverage.pieces["first"] == 2
+    assert "from draws" in str(coverage)
 
 
 def test_a_band_cut_by_a_box_is_drawn_from():
-    found = compositional(SQUARE, band(0.2) - box(a=(0.4, 0.6)), everything())
-    assert [g.factor for g in found.gaps] == ["a"]
-    assert found.resolution["a"] > 0
-    assert found.pieces == {"a": 2, "b": 1}
+    coverage = compositional(SQUARE, band(0.2) - box(a=(0.4, 0.6)), everything())
+    assert [g.factor for g in coverage.gaps] == ["a"]
+    assert coverage.resolution["a"] > 0
+    assert coverage.pieces == {"a": 2, "b": 1}
 
 
 def test_a_value_shown_on_a_plane_alone_is_missing_elsewhere():
-    found = compositional(SQUARE, values(a=[0.5]), everything())
-    assert [str(g) for g in found.gaps] == ["every value of a"]
+    coverage = compositional(SQUARE, values(a=[0.5]), everything())
+    assert [str(g) for g in coverage.gaps] == ["every value of a"]
     assert compositional(SQUARE, values(a=[0.5]), values(a=[0.5])).compositional
 
 

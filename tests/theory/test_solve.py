@@ -41,12 +41,12 @@ def test_all_methods_agree_with_brute_force(levels, share, ridge, bias, rng):
             k[-1, :-1] = k[:-1, -1] = 1
         brute = np.linalg.solve(k, np.pad(y, ((0, int(bias)), (0, 0))))
         dual = brute[: len(shown)]
-        wanted = kernel.gram(z, shown) @ dual + (brute[-1] if bias else 0)
+        expected = kernel.gram(z, shown) @ dual + (brute[-1] if bias else 0)
         for method in METHODS if share == 1 else set(METHODS) - {"grid"}:
-            found = regress(kernel, shown, y, ridge=ridge, method=method, bias=bias)
-            assert found.method == method
-            assert np.abs(found.predict(z) - wanted).max() < 1e-9, method
-            assert np.abs(found.dual - dual).max() < 1e-9, method
+            model = regress(kernel, shown, y, ridge=ridge, method=method, bias=bias)
+            assert model.method == method
+            assert np.abs(model.predict(z) - expected).max() < 1e-9, method
+            assert np.abs(model.dual - dual).max() < 1e-9, method
 
 
 @given(
@@ -62,11 +62,11 @@ def test_group_products_are_kernel_products(levels, seed, n):
     groups = group(z, weights)
     assert groups.points[groups.at].tolist() == z.tolist()
     v = rng.normal(size=groups.size)
-    wanted = kernel.gram(groups.points, groups.points) @ v
-    np.testing.assert_allclose(groups.product(kernel, v), wanted, atol=1e-12)
+    expected = kernel.gram(groups.points, groups.points) @ v
+    np.testing.assert_allclose(groups.product(kernel, v), expected, atol=1e-12)
     asked = rng.integers(5, size=(7, len(levels))).astype(float)
-    found = sum(groups.values_at(kernel, v, asked).values())
-    np.testing.assert_allclose(found, kernel.gram(asked, groups.points) @ v, atol=1e-12)
+    result = sum(groups.values_at(kernel, v, asked).values())
+    np.testing.assert_allclose(result, kernel.gram(asked, groups.points) @ v, atol=1e-12)
 
 
 def test_conjugate_gradients_agree_with_factors_on_many_points(rng):
@@ -74,8 +74,8 @@ def test_conjugate_gradients_agree_with_factors_on_many_points(rng):
     shown = z[rng.random(len(z)) < 0.5]
     y = rng.normal(size=len(shown))
     kernel = random_network("relu", 3, 3)
-    found = [regress(kernel, shown, y, method=m).predict(z) for m in ("groups", "dense")]
-    assert np.abs(found[0] - found[1]).max() < 1e-9
+    outputs = [regress(kernel, shown, y, method=m).predict(z) for m in ("groups", "dense")]
+    assert np.abs(outputs[0] - outputs[1]).max() < 1e-9
     assert regress(kernel, shown, y).method == "groups"
     whole = regress(kernel, z, rng.normal(size=len(z)))
     assert whole.method == "grid"
@@ -99,10 +99,10 @@ def test_addition_of_three_thousand_values():
 def test_cells_of_context_dependence(n, hidden):
     shown, y, asked, truth = context(n, hidden)
     kernel = random_network("relu", 3, 3)
-    found = regress(kernel, shown, y, method="quotient")
-    assert found.unknowns == (16 if hidden < n else 6)
-    assert found.residual < 1e-12
-    least = truth * found.predict(asked)
+    model = regress(kernel, shown, y, method="quotient")
+    assert model.unknowns == (16 if hidden < n else 6)
+    assert model.residual < 1e-12
+    least = truth * model.predict(asked)
     assert np.ptp(least) < 1e-12
     brute = regress(kernel, shown, y, method="dense").predict(asked)
     assert np.abs(truth * brute - least).max() < 1e-11
@@ -120,8 +120,8 @@ def test_cells_are_equitable_for_uneven_kernels_too(rng):
     small = quotient(groups, kernel, cell)
     k = kernel.gram(groups.points, groups.points)
     indicator = np.eye(len(small.counts))[cell]
-    wanted = indicator.T @ k @ indicator / np.outer(small.counts, small.counts)
-    np.testing.assert_allclose(small.mean, wanted, atol=1e-12)
+    expected = indicator.T @ k @ indicator / np.outer(small.counts, small.counts)
+    np.testing.assert_allclose(small.mean, expected, atol=1e-12)
     assert len(small.counts) == 16
 
 
@@ -158,14 +158,14 @@ def test_margin_agrees_with_an_independent_solver(rng):
     def margins(w):
         return y * (root @ w[:-1] + w[-1]) - 1
 
-    found = minimize(
+    result = minimize(
         lambda w: w[:-1] @ w[:-1] / 2,
         np.zeros(10),
         constraints={"type": "ineq", "fun": margins},
         tol=1e-12,
     )
     np.testing.assert_allclose(
-        margin(kernel, z, y).predict(z), root @ found.x[:-1] + found.x[-1], atol=1e-5
+        margin(kernel, z, y).predict(z), root @ result.x[:-1] + result.x[-1], atol=1e-5
     )
 
 
@@ -175,8 +175,8 @@ def test_copies_of_a_point_count(rng):
     y = rng.normal(size=30)
     brute = np.linalg.solve(kernel.gram(z, z) + 0.2 * np.eye(30), y)
     for method in ("dense", "groups", "quotient"):
-        found = regress(kernel, z, y, ridge=0.2, method=method)
-        np.testing.assert_allclose(found.dual, brute, atol=1e-9)
+        model = regress(kernel, z, y, ridge=0.2, method=method)
+        np.testing.assert_allclose(model.dual, brute, atol=1e-9)
     distinct, at = np.unique(z, axis=0, return_inverse=True)
     once = regress(kernel, distinct, np.arange(len(distinct)) ** 2.0)
     twice = regress(kernel, z, (np.arange(len(distinct)) ** 2.0)[at.ravel()])
@@ -190,11 +190,11 @@ def test_a_kernel_without_memory_fits_sums_with_the_least_norm(method):
     assert linear.memory == 0
     z = grid(4, 5)
     sums = z @ [1.0, 2.0]
-    found = regress(linear, z, sums, method=method)
-    assert found.residual < 1e-8
+    model = regress(linear, z, sums, method=method)
+    assert model.residual < 1e-8
     k = linear.gram(z, z)
-    wanted = k @ np.linalg.pinv(k, rcond=1e-10) @ sums
-    np.testing.assert_allclose(found.predict(z), wanted, atol=1e-8)
+    expected = k @ np.linalg.pinv(k, rcond=1e-10) @ sums
+    np.testing.assert_allclose(model.predict(z), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("method", ["dense", "grid", "quotient"])
@@ -202,12 +202,12 @@ def test_a_kernel_without_memory_fits_sums_with_the_least_norm(method):
 def test_a_kernel_without_memory_says_how_far_it_stays_away(method, bias):
     linear = by_overlap([0, 0.5, 1])
     z = grid(3, 3) - 1
-    found = regress(linear, z, z.prod(axis=1), method=method, bias=bias)
-    assert found.residual == pytest.approx(1)
-    np.testing.assert_allclose(found.predict(z), 0, atol=1e-12)
+    model = regress(linear, z, z.prod(axis=1), method=method, bias=bias)
+    assert model.residual == pytest.approx(1)
+    np.testing.assert_allclose(model.predict(z), 0, atol=1e-12)
     limit = regress(linear, z, z.prod(axis=1) + z[:, 0], ridge=1e-7, bias=bias).predict(z)
-    found = regress(linear, z, z.prod(axis=1) + z[:, 0], method=method, bias=bias).predict(z)
-    np.testing.assert_allclose(found, limit, atol=1e-6)
+    outputs = regress(linear, z, z.prod(axis=1) + z[:, 0], method=method, bias=bias).predict(z)
+    np.testing.assert_allclose(outputs, limit, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -222,8 +222,8 @@ def test_with_a_bias_a_kernel_that_is_constant_in_training_predicts_the_mean(met
             with pytest.raises(Refused, match="Give a ridge"):
                 regress(kernel, z, y, method=method, bias=True)
             y = np.full(len(z), 1.5)
-        found = regress(kernel, z, y, method=method, bias=True)
-        np.testing.assert_allclose(found.predict(z), 1.5, atol=1e-6)
+        model = regress(kernel, z, y, method=method, bias=True)
+        np.testing.assert_allclose(model.predict(z), 1.5, atol=1e-6)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -238,10 +238,10 @@ def test_copies_weigh_what_a_singular_kernel_cannot_fit(bias, offset, rng):
     limit = regress(linear, z[at], y[at], ridge=1e-8, bias=bias).predict(z)
     assert np.abs(limit - regress(linear, z, y, bias=bias).predict(z)).max() > 0.1
     for method in ("auto", "dense", "quotient"):
-        found = regress(linear, z[at], y[at], bias=bias, method=method)
-        np.testing.assert_allclose(found.predict(z), limit, atol=1e-5)
+        model = regress(linear, z[at], y[at], bias=bias, method=method)
+        np.testing.assert_allclose(model.predict(z), limit, atol=1e-5)
         np.testing.assert_allclose(
-            linear.gram(z, z[at]) @ found.dual + found.bias, limit, atol=1e-5
+            linear.gram(z, z[at]) @ model.dual + model.bias, limit, atol=1e-5
         )
     with pytest.raises(Refused, match="each shown equally often"):
         regress(linear, z[at], y[at], bias=bias, method="grid")
@@ -285,11 +285,11 @@ def test_a_component_with_one_value_is_a_constant(rng):
     )  # the third component is always shared
     stuck = np.column_stack([z, np.full(16, 7.0)])
     for method in METHODS:
-        found = regress(kernel, stuck[:: 1 if method == "grid" else 2],
+        result = regress(kernel, stuck[:: 1 if method == "grid" else 2],
                         y[:: 1 if method == "grid" else 2], method=method)  # fmt: skip
-        wanted = regress(flat, z[:: 1 if method == "grid" else 2],
+        expected = regress(flat, z[:: 1 if method == "grid" else 2],
                          y[:: 1 if method == "grid" else 2])  # fmt: skip
-        np.testing.assert_allclose(found.predict(stuck), wanted.predict(z), atol=1e-9)
+        np.testing.assert_allclose(result.predict(stuck), expected.predict(z), atol=1e-9)
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_starts(rng):
