@@ -49,6 +49,8 @@ from recombine.core.task import Task as Task
 from recombine.core.task import task as task
 from recombine.diagnostics.examples import examples as examples
 from recombine.diagnostics.interaction import interaction_order as interaction_order
+from recombine.diagnostics.kernels import feature_gram as feature_gram
+from recombine.diagnostics.kernels import overlap_fit as overlap_fit
 from recombine.diagnostics.theorem import certify as certify
 from recombine.maps.compose import compose as compose
 from recombine.models.decoders import cnn as cnn

@@ -17,15 +17,13 @@ from recombine.diagnostics.factorization import (
     grid_kernel,
     kernel_fit,
     kernel_fits,
-    layer_kernel,
     schmidt,
 )
 from recombine.diagnostics.kernels import all_features, features
 from recombine.diagnostics.superposition import superposed, superposition
 from recombine.diagnostics.transport import (
-    activation_rank,
-    activations,
     centered_gram,
+    gram_rank,
     last_hidden,
     metric,
     metrics,
@@ -116,10 +114,10 @@ def test_a_single_row_is_no_grid(shape):
 def test_rank_counts_directions(rng):
     basis = np.linalg.qr(rng.normal(size=(50, 3)))[0]
     for rows in (200, 20):  # more and fewer examples than units
-        found = activation_rank(rng.normal(size=(rows, 3)) @ basis.T + 7)
+        found = gram_rank(centered_gram([rng.normal(size=(rows, 3)) @ basis.T + 7]))
         assert (found.above, found.energy) == (3, 3)
         assert 2 < found.participation <= 3 + 1e-9
-    assert activation_rank(np.ones((5, 4))) == (0, 0, 0)
+    assert gram_rank(np.zeros((5, 5))) == (0, 0, 0)
 
 
 def test_stages_run_from_the_input_through_what_computes():
@@ -131,7 +129,7 @@ def test_stages_run_from_the_input_through_what_computes():
     assert stages(twice, data.x) == ["input", "1", "3"]
     assert stages(cnn(data, channels=2, depth=1), data.x)[1:] == ["2", "3", "4", "5", "6", "7"]
     with pytest.raises(Refused, match="There is no layer"):
-        activations(twice, data.x, "relu")
+        features(twice, data.x, "relu")
 
 
 def test_the_input_is_measured_like_any_layer():
@@ -188,7 +186,8 @@ def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
     found, arrays = measure(seen, ("transport", "ranks", "factorization"))
     assert sum(passed) <= 2 * len(x) + 10  # beside some trials of two inputs each
     names = stages(seen.model, x)
-    rows = {name: activations(seen.model, x, name) for name in names}
+    rows = {name: features(seen.model, x, name).numpy() for name in names[1:]}
+    rows = {"input": x.flatten(1).numpy(), **rows}
     rows["output"] = seen.outputs.flatten(1).numpy()
     assert arrays["transport_layers"].tolist() == arrays["kernel_layers"].tolist() == [*rows]
     for i, (name, a) in enumerate(rows.items()):
@@ -212,7 +211,7 @@ def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
         )
         if name != "output":
             assert [arrays[f"ranks_{way}"][i] for way in ("participation", "above", "energy")] == (
-                pytest.approx(list(activation_rank(a)), rel=1e-6)
+                pytest.approx(list(gram_rank(centered_gram([a]))), rel=1e-6)
             )
     assert found["kernel_sum_output"] == arrays["kernel_sum"][-1]
     assert found["kernel_product_input"] == arrays["kernel_product"][0]
@@ -422,18 +421,6 @@ def test_the_spectrum_is_that_of_the_kernel_read_entry_by_entry(rng):
 def test_kernels_of_another_grid_are_refused(shape, side, why):
     with pytest.raises(Refused, match=why):
         schmidt(np.eye(side), shape)
-
-
-def test_layers_of_a_network_have_kernels_by_name():
-    task = bumps(6)
-    data = task.data(task.space.points())
-    model = mlp(data, width=16, depth=1)
-    assert schmidt(layer_kernel(model, data.x, "input", (6, 6)), (6, 6)).sum == pytest.approx(1)
-    assert schmidt(layer_kernel(model, data.x, "2", (6, 6)), (6, 6)).sum < 1
-    with pytest.raises(Refused, match="There is no layer"):
-        layer_kernel(model, data.x, "22", (6, 6))
-    with pytest.raises(Refused, match="one a cell"):
-        layer_kernel(model, data.x[1:], "2", (6, 6))
 
 
 @pytest.mark.parametrize(("shared", "error"), [(0.3, 0.0054), (0.1, 0.0045)])

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from recombine.core.error import Refused
+from recombine.core.seed import seeded
 from recombine.diagnostics.flow import alive, collapsed, energies, flows, gap, purity
 
 K, WIDTH = 4, 32
@@ -69,8 +70,7 @@ def test_jittered_blocks_are_modules(rng, jitter):
 
 
 def test_an_untrained_network_has_no_modules():
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
+    with seeded(0):
         sizes = [K, WIDTH, WIDTH, WIDTH, K]
         parts = [
             layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.LeakyReLU(0.1))

@@ -44,9 +44,6 @@ COUNTS = {
     "many anchors": (s.equivalence((5, 5)), s.equivalence_support((5, 5), (4, 4)), (96, 4)),
     "invariance": (s.invariance(), s.invariance_support(), (2, 2)),
     "partial exposure": (s.invariance(), s.invariance_support(partial=True), (3, 1)),
-    "logic": (s.logic(), s.logic_support(), (3, 1)),
-    "two contexts": (s.stimulus_composition(), s.stimulus_composition_support(), (6, 2)),
-    "four contexts": (s.stimulus_composition(4), s.stimulus_composition_support(4), (48, 16)),
     "substitution": (s.context_substitution(), s.context_substitution_support(), (104, 40)),
 }
 
@@ -71,13 +68,9 @@ BY_HAND = {
     "addition, even": (s.addition(4), lambda a, b: (a - 1.5) + (b - 1.5)),
     "context": (s.context(), lambda c, a, b: klass(a) if c == 0 else klass(b)),
     "substitution": (s.context_substitution(), lambda c, a, b: klass(a) if c < 2 else klass(b)),
-    "stimuli": (s.stimulus_composition(), lambda c, a, b: 2 * (a if c == 0 else b) - 1),
     "equivalence": (s.equivalence((1, 3)), lambda a, b: 1 if (a > 0) == (b > 0) else -1),
     "ordering": (s.ordering(), lambda a, b: 1 if a < b else -1),
     "invariance": (s.invariance(), lambda a, b: 2 * a - 1),
-    "and": (s.logic(), lambda a, b: 1 if a and b else -1),
-    "implies": (s.logic("implies"), lambda a, b: 1 if not a or b else -1),
-    "by table": (s.logic("0010"), lambda a, b: 1 if a and not b else -1),
 }
 
 
@@ -92,13 +85,6 @@ def test_codes_are_one_hot_and_overlap_where_values_agree(task, _):
     x = task.data(z).x.numpy()
     assert x.shape[1] == sum(task.space.shape)
     np.testing.assert_array_equal(x @ x.T, (z[:, None] == z[None]).sum(axis=2))
-
-
-def test_all_sixteen_operations_differ():
-    found = {tuple(answers(s.logic(name)).flat) for name in s.LOGIC}
-    assert len(found) == len(s.LOGIC) == 16
-    for name, truth in s.LOGIC.items():
-        np.testing.assert_array_equal(answers(s.logic(name)), answers(s.logic(truth)))
 
 
 def test_context_supports_hide_what_the_definition_says():
@@ -155,14 +141,11 @@ BAD = {
     "nothing hidden": lambda: s.context_support(0),
     "more hidden than there are": lambda: s.context_support(4),
     "features without values": lambda: s.context(0),
-    "odd contexts": lambda: s.stimulus_composition(3),
     "one class": lambda: s.equivalence((4,)),
     "an empty class": lambda: s.equivalence((4, 0)),
     "anchors of another task": lambda: s.equivalence_support((2, 2), (1, 1, 1)),
     "too many anchors": lambda: s.equivalence_support((2, 2), (3, 1)),
     "one item": lambda: s.ordering(1),
-    "an unknown operation": lambda: s.logic("andd"),
-    "a short truth table": lambda: s.logic("011"),
 }
 
 

@@ -49,24 +49,6 @@ def additivity_r2(
     return _r2(means, terms @ np.linalg.lstsq(terms, means, rcond=None)[0])
 
 
-def pooled_additivity_r2(
-    outputs: Array, z: Array, shown: Array, asked: Array | Sequence[int] | None = None
-) -> dict[str, float]:
-    """Additivity as in the authors' code: one regression for seen and held-out combinations.
-
-    Full conjunctions take part, so that seen combinations are fitted almost freely: `id` is close
-    to 1 by construction. `ood` is scored on the rows that `additivity_r2` asks for.
-    """
-    groups = {"id": _among(z, shown), "ood": _asked(z, shown, asked)}
-    values = conjunction_values(outputs, z, shown)
-    found = {}
-    for name, rows in groups.items():
-        if rows.any():
-            cells, means = average(outputs[rows], z[rows])
-            found[name] = _r2(means, evaluate(values, cells))
-    return found
-
-
 def conjunction_values(
     outputs: Array, z: Array, shown: Array, *, order: int | None = None
 ) -> Values:
@@ -88,36 +70,6 @@ def conjunction_values(
     for at, value in zip(np.flatnonzero(kept), solved, strict=True):
         found.setdefault(keys[at][0], {})[keys[at][1]] = float(value)
     return found
-
-
-def evaluate(values: Values, z: Array) -> NDArray[np.float64]:
-    """Add up the values of the conjunctions that each point contains; unknown ones count zero."""
-    total = np.zeros(len(z))
-    for subset, known in values.items():
-        total += [known.get(tuple(row), 0.0) for row in z[:, list(subset)].tolist()]
-    return total
-
-
-def item_slope(outputs: Array, z: Array, values: Array | Sequence[float]) -> Line:
-    """Slope of what an item contributes against its value, in a task of two factors.
-
-    The outputs are fitted by one number an item, and half the intercept is added to each, as in
-    the authors' code; pass the held-out points. `values[i]` is the value of item i. The line is
-    the mean over both factors: its offset is half of what the outputs have at value zero.
-    """
-    if z.shape[1] != 2:
-        raise Refused(
-            f"item_slope takes points of two factors, but z has shape {z.shape}; leave out columns "
-            "that say which image was shown."
-        )
-    numbers = np.asarray(values, dtype=np.float64)
-    found = conjunction_values(outputs, z, z, order=1)
-    lines = []
-    for factor in (0, 1):
-        items = np.array([int(item) for (item,) in found[(factor,)]])
-        worth = np.array(list(found[(factor,)].values())) + found[()][()] / 2
-        lines.append(line(numbers[items], worth))
-    return Line(*np.mean(lines, axis=0).tolist())
 
 
 def line(x: Array, y: Array) -> Line:

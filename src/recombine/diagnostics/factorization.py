@@ -10,12 +10,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from torch import Tensor, nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
-from recombine.diagnostics.transport import INPUT, OUTPUT, activations, grams, on_grid
+from recombine.diagnostics.transport import INPUT, OUTPUT, grams, on_grid
 
 Array = NDArray[np.float64]
 Kind = Literal["factorized", "radial", "three_valued"]
@@ -62,17 +61,6 @@ def grid_kernel(table: NDArray[Any], *, center: bool = False) -> Array:
     if center:
         rows = rows - rows.mean(axis=0)
     return np.asarray(rows @ rows.T)
-
-
-def layer_kernel(
-    model: nn.Module, x: Tensor, layer: str, shape: tuple[int, int], *, center: bool = False
-) -> Array:
-    """Kernel of a named layer, or of the `input`, whose examples list a grid row by row."""
-    if len(x) != shape[0] * shape[1]:
-        raise Refused(
-            f"{len(x)} inputs do not list a grid of {shape[0]}×{shape[1]}; give one a cell."
-        )
-    return grid_kernel(activations(model, x, layer).reshape(*shape, -1), center=center)
 
 
 def schmidt(kernel: NDArray[Any], shape: tuple[int, int]) -> Schmidt:

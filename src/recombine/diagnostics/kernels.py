@@ -1,20 +1,17 @@
 """Kernels of networks: Gram matrices of layers and gradients, and how far overlap explains them."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
-from torch.nn.functional import batch_norm, layer_norm, unfold
 
 from recombine.core.error import Refused, nearest
 from recombine.theory.kernel import Kernel, by_overlap, by_set
@@ -156,92 +153,6 @@ def feature_gram(
     return rows @ rows.T
 
 
-class Call(NamedTuple):
-    """What a layer was given and what it gave."""
-
-    layer: nn.Module
-    given: Tensor
-    gave: Tensor
-
-
-def empirical_ntk(
-    model: nn.Module,
-    x: Float[Tensor, "n *shape"],
-    y_index: int = 0,
-    *,
-    method: Literal["auto", "layers", "samples"] = "auto",
-    chunk: int = 64,
-) -> Float[Tensor, "n n"]:
-    """Inner products of the gradients of one output with respect to all trained parameters.
-
-    Layer by layer, from what a layer was given and the signal that comes back to it: for a linear
-    layer on vectors, (a·a' + 1)(g·g'). `auto` differentiates example after example (`chunk` at a
-    time) only for parameters that lie in no linear, convolutional or normalizing layer that runs
-    once; `layers` refuses those, and `samples` does so for all, as a check. The model is in
-    evaluation mode: with batch statistics an example has no gradient of its own.
-    """
-    calls: dict[str, list[Call]] = {}
-
-    def note(name: str) -> Any:
-        def hook(layer: nn.Module, given: tuple[Tensor, ...], gave: Tensor) -> Tensor:
-            calls.setdefault(name, []).append(Call(layer, given[0].detach(), gave))
-            return gave.clone()  # what follows may work in place
-
-        return hook
-
-    known = {} if method == "samples" else supported(model)
-    handles = [part.register_forward_hook(note(name)) for name, part in known.items()]
-    try:
-        with evaluated(model), torch.enable_grad():
-            outputs = model(x).reshape(len(x), -1)
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not 0 <= y_index < outputs.shape[1]:
-        raise Refused(
-            f"Output {y_index} was asked for, but the model has {outputs.shape[1]}. "
-            "Count from zero."
-        )
-    once = {name: made[0] for name, made in calls.items() if len(made) == 1}
-    done = {f"{name}.{p}" for name, call in once.items() for p, _ in call.layer.named_parameters()}
-    left = {
-        name: p.detach()
-        for name, p in model.named_parameters()
-        if p.requires_grad and name not in done and f".{name}" not in done
-    }
-    if left and method == "layers":
-        raise Refused(
-            f"The kernel of {', '.join(sorted(left))} cannot be taken layer by layer: only that "
-            "of Linear, Conv2d, BatchNorm and LayerNorm that run once can. Use method='auto'."
-        )
-    k = _samples(model, x, y_index, left, chunk) if left else outputs.new_zeros(len(x), len(x))
-    k = k.detach()
-    if once:
-        gave = [call.gave for call in once.values()]
-        signals = torch.autograd.grad(outputs[:, y_index].sum(), gave, allow_unused=True)
-        for call, signal in zip(once.values(), signals, strict=True):
-            if signal is not None:
-                k += _layer(call, signal)
-    return k
-
-
-def supported(model: nn.Module) -> dict[str, nn.Module]:
-    """Find the layers whose kernel follows from their input and the signal that comes back."""
-    held = Counter(id(p) for _, p in model.named_parameters(remove_duplicate=False))
-
-    def simple(layer: nn.Module) -> bool:
-        own = list(layer.parameters())
-        if not own or not all(p.requires_grad and held[id(p)] == 1 for p in own):
-            return False
-        if type(layer) is nn.Conv2d:
-            return (layer.groups, layer.padding_mode) == (1, "zeros") and layer.padding != "same"
-        if type(layer) in BATCH_NORMS:
-            return layer.running_mean is not None  # else examples depend on each other
-        return type(layer) in (nn.Linear, nn.LayerNorm)
-
-    return {name: layer for name, layer in model.named_modules() if simple(layer)}
-
-
 @contextmanager
 def evaluated(model: nn.Module) -> Iterator[None]:
     """Put a model into evaluation mode for a while."""
@@ -252,68 +163,6 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in modes:
             part.training = mode
-
-
-def _layer(call: Call, signal: Tensor) -> Tensor:
-    """Kernel of a layer's weight and bias."""
-    layer, a, g = call.layer, call.given, signal
-    if isinstance(layer, (*BATCH_NORMS, nn.LayerNorm)):
-        return _norm(layer, a, g)
-    if isinstance(layer, nn.Conv2d):
-        padding: Any = 0 if layer.padding == "valid" else layer.padding
-        kernel: Any = layer.kernel_size
-        a = unfold(a, kernel, layer.dilation, padding, layer.stride).mT
-        g = g.flatten(2).mT
-    a, g = a.reshape(len(a), -1, a.shape[-1]), g.reshape(len(g), -1, g.shape[-1])
-    if layer.bias is not None:
-        a = torch.cat([a, a.new_ones(*a.shape[:2], 1)], dim=2)
-    return _products(a, g)
-
-
-def _products(a: Tensor, g: Tensor, most: int = 1 << 24) -> Tensor:
-    """Inner products of Σ_t g_t ⊗ a_t between examples, from (n, places, …) inputs and signals."""
-    n, places, inputs = a.shape
-    outputs = g.shape[2]
-    if places == 1:
-        return (a[:, 0] @ a[:, 0].T) * (g[:, 0] @ g[:, 0].T)
-    if places * places * (inputs + outputs) < inputs * outputs:  # few places: by pairs of them
-        pairs = [((a[i] @ a.mT) * (g[i] @ g.mT)).sum(dim=(1, 2)) for i in range(n)]
-        return torch.stack(pairs)
-    k = a.new_zeros(n, n)
-    for signals in g.split(max(1, most // (n * inputs)), dim=2):  # many: sum over them first
-        rows = (signals.mT @ a).flatten(1)
-        k += rows @ rows.T
-    return k
-
-
-def _norm(layer: nn.Module, a: Tensor, g: Tensor) -> Tensor:
-    """Kernel of the scale and shift of a normalizing layer."""
-    if isinstance(layer, nn.LayerNorm):
-        normal = layer_norm(a, layer.normalized_shape, None, None, layer.eps)
-        shape = (len(a), -1, layer.weight.numel())
-        scale, shift = ((v.reshape(shape).sum(dim=1)) for v in (normal * g, g))
-        rows = torch.cat([scale] if layer.bias is None else [scale, shift], dim=1)
-    else:
-        mean, variance, eps = layer.running_mean, layer.running_var, layer.eps
-        normal = batch_norm(a, mean, variance, None, None, False, 0.0, eps)  # type: ignore[arg-type]
-        shape = (len(a), a.shape[1], -1)
-        rows = torch.cat([v.reshape(shape).sum(dim=2) for v in (normal * g, g)], dim=1)
-    return rows @ rows.T
-
-
-def _samples(
-    model: nn.Module, x: Tensor, y_index: int, left: dict[str, Tensor], chunk: int
-) -> Tensor:
-    """Kernel of some parameters by their gradients, example after example."""
-
-    def output(part: dict[str, Tensor], one: Tensor) -> Tensor:
-        answer: Tensor = functional_call(model, part, (one[None],))
-        return answer.flatten()[y_index]
-
-    with evaluated(model):
-        found = vmap(grad(output), in_dims=(None, 0), chunk_size=chunk)(left, x)
-    rows = torch.cat([v.flatten(1) for v in found.values()], dim=1)
-    return rows @ rows.T
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
-from recombine.diagnostics.kernels import all_features, calls, features, hooked
+from recombine.diagnostics.kernels import all_features, calls, hooked
 
 Array = NDArray[np.float64]
 
@@ -130,18 +130,7 @@ class Rank(NamedTuple):
     energy: int  # eigenvalues that hold 99 % of the variance
 
 
-def activation_rank(rows: NDArray[Any]) -> Rank:
-    """Count the directions in which activations (examples, units) vary; all zero if none do.
-
-    >>> activation_rank(np.array([[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]]))
-    Rank(participation=2.0, above=2, energy=2)
-    """
-    centered = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    n, d = centered.shape
-    return _rank(centered @ centered.T if n < d else centered.T @ centered)
-
-
-def _rank(gram: Array) -> Rank:
+def gram_rank(gram: Array) -> Rank:
     """Count directions by the spectrum of a covariance, or of centered inner products."""
     values = np.linalg.eigvalsh(gram)[::-1].clip(0)
     if not values.any():
@@ -170,12 +159,6 @@ def last_hidden(model: nn.Module, names: Sequence[str]) -> str:
     parts = dict(model.named_modules())
     weighted = [i for i, n in enumerate(names) if i and any(True for _ in parts[n].parameters())]
     return names[weighted[-1] - 1] if weighted else names[-1]
-
-
-def activations(model: nn.Module, x: Tensor, layer: str) -> NDArray[Any]:
-    """Give a layer's activations, one row an example; `input` is what the model is given."""
-    found = x.flatten(1) if layer == INPUT else features(model, x, layer)
-    return np.asarray(found.cpu().numpy())
 
 
 def centered_gram(pieces: Iterable[NDArray[Any]], step: int = 4096) -> Array:
@@ -331,7 +314,7 @@ def ranks(seen: Observed) -> Measured:
     if (grid := on_grid(seen)) is None or len(grid[1]) > LARGEST_GRAM:
         return {}
     layers = [layer for layer in seen.once(grams) if layer.name != OUTPUT]
-    found = [_rank(layer.gram) for layer in layers]
+    found = [gram_rank(layer.gram) for layer in layers]
     columns = zip(Rank._fields, np.array(found, dtype=np.float64).T, strict=True)
     return {
         "ranks_layers": np.array([layer.name for layer in layers]),

@@ -20,26 +20,6 @@ from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.encode import join, one_hot
 
-LOGIC = {  # answers to 00, 01, 10, 11
-    "false": "0000",
-    "and": "0001",
-    "first_only": "0010",
-    "first": "0011",
-    "second_only": "0100",
-    "second": "0101",
-    "xor": "0110",
-    "or": "0111",
-    "nor": "1000",
-    "xnor": "1001",
-    "not_second": "1010",
-    "implied": "1011",
-    "not_first": "1100",
-    "implies": "1101",
-    "nand": "1110",
-    "true": "1111",
-}
-
-
 Targets = NDArray[np.float64]
 
 
@@ -115,22 +95,6 @@ def context_support(hidden: int, values: int = 3) -> Support:
 
 
 @task
-def stimulus_composition(contexts: int = 2) -> Task:
-    """Answer by the context's feature; each half of the contexts shares a rule.
-
-    Two contexts have 2 × 2 features, four have 4 × 4, as in the authors' presets.
-    """
-    if contexts < 2 or contexts % 2:
-        raise Refused(f"{contexts} contexts cannot share two rules; give 2, 4 or more, even.")
-    return _contextual(contexts, contexts // 2)
-
-
-def stimulus_composition_support(contexts: int = 2) -> Support:
-    """Hide, in every context, first features of class -1 with second features of class +1."""
-    return context_support(contexts // 2, contexts // 2)
-
-
-@task
 def context_substitution() -> Task:
     """Answer by the context's feature, where some values must be learned in the sister context."""
     return _contextual(4, 3)
@@ -200,23 +164,6 @@ def invariance_support(partial: bool = False) -> Support:
     the point of the task.
     """
     return cross(first=[0], second=[0]) if partial else values(second=[0])
-
-
-@task
-def logic(operation: str = "and") -> Task:
-    """Combine two binary components by a name, such as xor, or answers to 00, 01, 10, 11: 0110."""
-    answers = LOGIC.get(operation, operation)
-    if len(answers) != 4 or set(answers) - set("01"):
-        raise nearest("operation", operation, LOGIC)
-    truth = torch.tensor([float(a) for a in answers])
-    return _coded(
-        grid(first=2, second=2), lambda z: 2 * truth.to(z.device)[(2 * z[0] + z[1]).long()] - 1
-    )
-
-
-def logic_support(hidden: tuple[int, int] = (1, 1)) -> Support:
-    """Hide one of the four combinations."""
-    return ~values(first=hidden[:1], second=hidden[1:])
 
 
 def _coded(space: Space, answer: Callable[[Tensor], Tensor]) -> Task:
