@@ -26,7 +26,7 @@ def block_space(blocks: int = 2, dim: int = 2) -> Space:
     """Build the space of some blocks of latents between -1 and 1.
 
     >>> print(block_space())
-    Space(block1: [-1, 1)^2, block2: [-1, 1)^2)
+    Space(block1: [-1, 1]^2, block2: [-1, 1]^2)
     """
     if blocks < 2 or dim < 1:
         raise Refused(

@@ -52,7 +52,7 @@ def line(count: int, reach: float = REACH) -> Space:
     """Build the space of some numbers between -reach and reach.
 
     >>> print(line(2))
-    Space(x1: [-2, 2), x2: [-2, 2))
+    Space(x1: [-2, 2], x2: [-2, 2])
     """
     if count < 1:
         raise Refused(f"A space of {count} numbers was asked for; give 1 or more.")

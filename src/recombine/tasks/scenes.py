@@ -64,6 +64,7 @@ def scene_labels(
 ) -> Tensor:
     """Say which sprite each pixel of the scenes of `scenes` shows: 0 is the ground, i the i-th.
 
+    >>> import numpy as np
     >>> scene_labels(np.array([[0.0, 1.0]]), size=8, factors="x").unique().tolist()
     [0, 1, 2]
     """
