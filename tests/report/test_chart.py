@@ -86,8 +86,8 @@ def test_a_verdict_without_a_number_has_no_axis_and_unbounded_intervals_are_no_t
 def test_strips_have_one_dot_per_seed_and_a_bar_at_each_mean():
     scale = Scale(0, 1, 0, 100)
     svg = chart.strip([("seen", [0.2, 0.4]), ("held", [0.9])], scale, 1.0)
-    dots = re.findall(r'circle cx="([\d.]+)" cy="(\d+)" r="3.2" class="(\w+)"', svg)
-    assert dots == [("20", "9", "seen"), ("40", "9", "seen"), ("90", "17", "held")]
+    dots = re.findall(r'class="dots (\w+)" d="([^"]*)"', svg)
+    assert dots == [("seen", "M20 9h0M40 9h0"), ("held", "M90 17h0")]
     assert re.findall(r'"mean (\w+)" d="M([\d.]+)', svg) == [("seen", "30"), ("held", "90")]
     assert not chart.strip([("seen", [])], scale, None)
 

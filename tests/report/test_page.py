@@ -104,7 +104,7 @@ def test_page_shows_claims_conditions_and_size(smoke, rich_page, judged):
     assert "[1.02, 1.14]" in text
     assert '<span class="size">smoke</span>' in text
     assert find("experiment", NAME).sentence in text
-    assert articles(text) == ["mlp", "cnn", "outer"]
+    assert articles(text) == ["the MLP", "cnn", "outer"]
     assert records[0].versions["torch"] in text
     assert records[0].id in text
 
@@ -119,9 +119,8 @@ def test_page_opens_with_the_paper(rich_page):
 
 def test_a_claim_links_to_its_runs_records_and_source_line(smoke, judged, tmp_path):
     store, records = smoke
-    claim = replace(judged[0].claim, runs=lambda size: {"the MLP": {"decoder": "mlp"}})
     where = tmp_path / "pages" / "report.html"
-    text = page(store, records, [replace(judged[0], claim=claim)], where)
+    text = page(store, records, judged[:1], where)
     links = re.findall(r'href="([^"#]*\.json)"', text)
     targets = [(where.parent / link).resolve() for link in links]
     own = [r for r in records if r.config["decoder"] == "mlp"]
@@ -138,9 +137,28 @@ def test_page_shows_what_went_wrong_and_escapes_it(rich_page):
     assert "ValueError: it was &lt;b&gt;wrong&lt;/b&gt;" in text
     assert "seed 8: <b>diverged</b>. The loss was not finite." in text
     assert "2 of them without a result" in text
-    assert "(2 runs: mlp)" in text
+    assert "(2 runs: the MLP)" in text
     assert "mine.own" in text
     assert "0.550" in text  # the mean of an unknown experiment's score
+
+
+def test_a_verdict_that_differs_from_the_published_one_is_marked(smoke, judged):
+    store, records = smoke
+    holds, fails = (replace(j, size="quick") for j in judged[:2])
+    text = page(store, records, [holds, fails])
+    assert text.count("<dt>published verdict</dt><dd>agrees</dd>") == 1
+    assert text.count("<b>published: holds</b>") == 1
+    assert "published verdict" not in page(store, records, judged)  # smoke is another size
+
+
+def test_the_page_names_the_processor(smoke):
+    store, records = smoke
+    known = [replace(r, processor="Model T") for r in records]
+    assert "Model T</p>" in page(store, known, [])
+    some = [replace(known[0], processor=""), *known[1:]]
+    assert "Model T (not recorded for 1 run)" in page(store, some, [])
+    old = [replace(r, processor="") for r in records]
+    assert "processor not recorded" in page(store, old, [])
 
 
 def test_missing_and_damaged_arrays_leave_a_sentence(smoke, judged, tmp_path):
@@ -156,7 +174,7 @@ def test_missing_and_damaged_arrays_leave_a_sentence(smoke, judged, tmp_path):
         store.write(r, source.arrays(r))
     store.path(records[0]).with_suffix(".npz").write_bytes(b"PK\x03\x04 cut")
     text = page(store, records, judged)
-    assert "No arrays were kept for mlp, so" in text
+    assert "No arrays were kept for the MLP, so" in text
     assert "seed 0, were left out" in text
     assert articles(text) == ["cnn", "outer"]
 

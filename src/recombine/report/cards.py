@@ -17,7 +17,7 @@ from recombine.report.bibliography import Paper, papers
 from recombine.report.chart import verdict_axis
 from recombine.report.conditions import key_of
 from recombine.report.outcomes import LOOKS, Count, Look, tally
-from recombine.report.published import duration
+from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
 from recombine.runs.judge import Judged
@@ -47,6 +47,7 @@ class ClaimCard:
     runs: list[Run]
     figures: list[tuple[str, str]]  # caption, place on the page
     place: str
+    agreement: str  # with the published verdict
     source: str  # file:line
     source_link: str
 
@@ -113,6 +114,7 @@ def claim_card(
         runs=_runs(judged, section, store, page),
         figures=[(p.caption, p.mark) for p in section.pictures] if section else [],
         place=section.mark if section else "",
+        agreement=published().agreement(judged),
         source=f"{source[0].name}:{source[1]}" if source else "",
         source_link=_source_link(source[0], page) if source else "",
     )

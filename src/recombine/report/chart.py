@@ -20,7 +20,7 @@ from recombine.report.scale import Scale, scale_of
 
 Line = tuple[Sequence[float] | Table, Sequence[float] | Table]  # x and y
 TOP = 2.0  # error maps end at twice the error of a constant answer, so that colors compare
-POINTS = 100  # of one line; more are thinned out
+POINTS = 60  # of one line; more are thinned out
 CHARACTER = 6.4  # pixels of an average character of a label
 
 
@@ -103,11 +103,9 @@ def strip(
         parts.append(rule(scale(mark), 2, scale(mark), 24, "tick"))
     shifts = (-4, 4) if len([1 for _, values in groups if len(values)]) > 1 else (0, 0)
     for (kind, values), shift in zip(groups, shifts, strict=False):
-        for value in values:
-            parts.append(
-                f'<circle cx="{scale(value):g}" cy="{13 + shift}" r="3.2" class="{kind}"/>'
-            )
         if len(values):
+            dots = "".join(f"M{scale(value):g} {13 + shift}h0" for value in values)
+            parts.append(f'<path class="dots {kind}" d="{dots}"/>')
             x = scale(float(np.mean(values)))
             parts.append(rule(x, 7 + shift, x, 19 + shift, f"mean {kind}"))
     return canvas(scale.end + scale.start, 26, parts)

@@ -16,7 +16,7 @@ from recombine.report.bibliography import papers
 from recombine.report.cards import claim_card, paper_card
 from recombine.report.numbers import number, span
 from recombine.report.outcomes import LOOKS, tally
-from recombine.report.sections import MOST, Section, dates, section
+from recombine.report.sections import MOST, Section, dates, processors, section
 from recombine.runs.discover import load_figures
 from recombine.runs.judge import Judged
 from recombine.runs.record import DONE, Record
@@ -97,6 +97,7 @@ def page(
         runs=len(records),
         unfinished=sum(r.status != DONE for r in records),
         dates=dates(records),
+        devices=processors(records),
         most=MOST,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from recombine.runs.store import Damaged, Store
 
 MOST = 24  # conditions of one experiment that are drawn; tables list all
 WIDE = 500  # figures wider than this span the page
-READABLE = 0.84  # figures are not shrunk further; small screens scroll them
+READABLE = 0.9  # figures are not shrunk further; small screens scroll them
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,16 @@ def dates(records: Sequence[Record]) -> str:
     return " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
 
 
+def processors(records: Sequence[Record]) -> str:
+    """Name the processors of the runs; older records do not have it."""
+    counts = Counter(r.processor for r in records)
+    unknown = counts.pop("", 0)
+    if not counts:
+        return "processor not recorded"
+    names = ", ".join(sorted(counts))
+    return names + (f" (not recorded for {unknown} run{'s' * (unknown > 1)})" if unknown else "")
+
+
 def _provenance(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Say where the numbers come from."""
     packages = sorted({" · ".join(f"{k} {v}" for k, v in r.versions.items()) for r in records})
@@ -226,6 +237,7 @@ def _provenance(records: Sequence[Record]) -> list[tuple[str, str]]:
         ("model scored", ", ".join(sorted({r.selection for r in records}))),
         ("made", dates(records) or "–"),
         ("commit", ", ".join(sorted({r.commit for r in records if r.commit})) or "–"),
+        ("processor", processors(records)),
         ("versions", "; ".join(p for p in packages if p) or "–"),
         (
             "time",

@@ -21,11 +21,17 @@ def source_of(claim: Claim) -> tuple[Path, int] | None:
 
 @cache
 def _written(file: Path) -> dict[str, tuple[Path, int]]:
-    """Index the lines of a package, or of a single file, that define functions or name claims."""
+    """Index the words of a package, or of a single file, that may be names of claims.
+
+    A function, or an argument `name=`, comes before other quoted words.
+    """
     package = (file.parent / "__init__.py").exists()
-    lines: dict[str, tuple[Path, int]] = {}
+    named: dict[str, tuple[Path, int]] = {}
+    quoted: dict[str, tuple[Path, int]] = {}
     for path in sorted(file.parent.glob("*.py")) if package else [file]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            if match := re.match(r"def (\w+)\(|\s+name=\"(\w+)\"|claim\(.*\bname=\"(\w+)\"", line):
-                lines[next(name for name in match.groups() if name)] = (path, number)
-    return lines
+            for word in re.findall(r'^def (\w+)|\bname="(\w+)"', line):
+                named["".join(word)] = (path, number)
+            for word in re.findall(r'"(\w+)"', line):
+                quoted.setdefault(word, (path, number))
+    return quoted | named
