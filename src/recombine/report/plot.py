@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from html import escape
@@ -24,6 +24,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from recombine.core.error import Refused
 from recombine.report.grid import Mask, Table, outline, plane
 from recombine.report.numbers import tick
+from recombine.runs.record import Record
 
 # Colors that no figure would choose stand for colors of the page; `svg` swaps them.
 INK, MUTED, SEEN, HELD = "#010203", "#040506", "#070809", "#0a0b0c"
@@ -57,6 +58,8 @@ STYLE: Any = {
     "ytick.color": MUTED,
     "ytick.labelsize": 11,
 }
+
+Arrays = Callable[[Record], Mapping[str, Any]]  # reads the arrays of a record
 
 # One color means one error in every map: the scale ends at twice the error of a constant answer.
 TOP = 2.0
@@ -158,6 +161,62 @@ def place(figure: Figure, left: float, from_top: float, width: float, height: fl
     return figure.add_axes(
         (left / across, 1 - (from_top + height) / down, width / across, height / down)
     )
+
+
+def words(figure: Figure, x: float, y: float, text: str, **style: Any) -> None:
+    """Write text at pixels from the upper left corner, centered on its line by default."""
+    across, down = (72 * side for side in figure.get_size_inches())
+    figure.text(x / across, 1 - y / down, text, **{"va": "center", "fontsize": 11, **style})
+
+
+def legend(figure: Figure, x: float, y: float, colors: Mapping[str, str]) -> None:
+    """Write labels in their colors, side by side."""
+    for label, color in colors.items():
+        words(figure, x, y, f"● {label}", color=color, fontweight="bold")
+        x += 34 + 6.4 * len(label)
+
+
+def seed_rows(
+    axes: Axes,
+    rows: Mapping[str, Mapping[str, Sequence[float]]],
+    colors: Mapping[str, str],
+    center: Callable[[Sequence[float]], Any] = np.mean,
+) -> None:
+    """Draw one row per condition with one dot per seed and a bar at the mean.
+
+    - rows: by condition, then by series: one value per seed
+    - colors: of the series, which share a row in this order
+    - center: where the bar stands
+    """
+    step = 0.3 if len(colors) > 1 else 0.0
+    for i, series in enumerate(rows.values()):
+        for j, (name, color) in enumerate(colors.items()):
+            values = list(series.get(name, ()))
+            if not values:
+                continue
+            y = i + step * (j - (len(colors) - 1) / 2)
+            axes.plot(
+                values, [y] * len(values), "o", color=color, markersize=6, alpha=0.45,
+                markeredgewidth=0, clip_on=False,
+            )  # fmt: skip
+            axes.plot(
+                [center(values)], [y], "|", color=color, markersize=12, markeredgewidth=2.4,
+                clip_on=False,
+            )  # fmt: skip
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+
+
+def picture(axes: Axes, image: Any, **style: Any) -> Any:
+    """Show an image (rows, columns) or (channels, rows, columns) in a thin frame."""
+    pixels = np.asarray(image)
+    if pixels.ndim == 3 and pixels.shape[0] == 3:
+        pixels = np.clip(np.moveaxis(pixels, 0, -1), 0, 1)
+    shown = axes.imshow(pixels, interpolation="none", aspect="auto", **style)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(visible=True, linewidth=0.6, alpha=0.6)
+    return shown
 
 
 def logarithmic(axes: Axes, way: str, least: float = 0.0) -> None:

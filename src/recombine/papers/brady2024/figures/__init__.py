@@ -2,5 +2,6 @@
 
 # isort: off
 from recombine.papers.brady2024.figures import objects as objects
-from recombine.papers.brady2024.figures import theory as theory
+from recombine.papers.brady2024.figures import orders as orders
+from recombine.papers.brady2024.figures import attention as attention
 from recombine.papers.brady2024.figures import vectors as vectors

@@ -1,110 +1,106 @@
-"""Pictures of Brady et al. 2024 on vectors: slots by penalty, by restart, and recombined."""
+"""Figures of Brady et al. 2024 on vectors: slots by penalty, by restart, and recombined."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import HELD, INK, LINES, MUTED, SEEN, canvas, logarithmic, place, styled
+from recombine.report.plot import (
+    HELD,
+    LINES,
+    MUTED,
+    SEEN,
+    Arrays,
+    canvas,
+    legend,
+    logarithmic,
+    place,
+    seed_rows,
+    styled,
+)
 from recombine.runs.record import Record
-
-Arrays = Callable[[Record], dict[str, Any]]
 
 GENERATORS = ("disjoint", "additive", "bilinear", "entangled")
 PENALTIES = {"none": "no penalty", "n0": "order 0", "n1": "order 1", "n2": "order 2"}
-SHORT = 26  # pixels of a row
-FLOOR = 1e-4  # below a share of this size, better looks the same
-
-
-def label_of(config: Mapping[str, Any], few: int) -> str:
-    """Name a run by its generator and penalty, and by its restarts if others have few."""
-    name = f"{config['generator']}, {PENALTIES[config['penalty']]}"
-    return name if config["restarts"] == few else f"{name}, {config['restarts']} starts"
-
-
-def order_of(config: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Sort runs by generator, then by penalty, then by restarts."""
-    kinds = GENERATORS.index(config["generator"]), list(PENALTIES).index(config["penalty"])
-    return *kinds, config["restarts"]
+FLOOR = 1e-4  # smaller shares are drawn here
+MATCHED = "R² of matched slots - R² of other slots"
 
 
 def fewest(records: Sequence[Record]) -> int:
-    """Give the smallest number of restarts."""
+    """Return the smallest number of restarts."""
     return min((r.config["restarts"] for r in records), default=0)
 
 
+def label_of(config: Mapping[str, Any], few: int) -> str:
+    """Name a run by its generator and penalty, and by its restarts if there are more than few."""
+    name = f"{config['generator']}, {PENALTIES[config['penalty']]}"
+    return name if config["restarts"] == few else f"{name}, {config['restarts']} restarts"
+
+
 def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Group the runs that were shown all combinations."""
-    mine = [r for r in records if "sis" in r.scores and r.config["support"] == "all"]
+    """Group the runs trained on all combinations by generator, penalty and restarts."""
+    whole = [r for r in records if "sis" in r.scores and r.config["support"] == "all"]
     groups: dict[str, list[Record]] = {}
-    for r in sorted(mine, key=lambda r: (*order_of(r.config), r.seed)):
-        groups.setdefault(label_of(r.config, fewest(mine)), []).append(r)
+
+    def order(r: Record) -> tuple[int, ...]:
+        generator = GENERATORS.index(r.config["generator"])
+        penalty = list(PENALTIES).index(r.config["penalty"])
+        return generator, penalty, r.config["restarts"], r.seed
+
+    for r in sorted(whole, key=order):
+        groups.setdefault(label_of(r.config, fewest(whole)), []).append(r)
     return groups
 
 
 @figure("brady2024.vectors")
 def slots_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """How far slots are blocks (R² of own minus other slots), by generator and by the interaction
-    that was penalized: a dot a seed, the restart of the lowest objective; a bar at the mean.
-    Beyond the dashed line blocks count as found.
+    """How well slots are identified, by generator and penalized interaction: one dot per seed (the
+    restart with the lowest objective), a bar at the mean. Dashed: the bound of the claims.
     """
     groups = conditions(records)
     if not groups:
         return None
-    left, head, foot = 190, 12, 46
-    height = head + SHORT * len(groups) + foot
+    rows = {label: {"sis": [r.scores["sis"] for r in runs]} for label, runs in groups.items()}
+    height = 26 * len(rows)
     with styled():
-        figure = canvas(500, height)
-        axes = place(figure, left, head, 290, SHORT * len(groups))
-        for i, (label, own) in enumerate(groups.items()):
-            color = LINES[i % len(LINES)]
-            values = [r.scores["sis"] for r in own]
-            axes.plot(
-                values, [i] * len(values), "o", color=color, markersize=8, alpha=0.45,
-                markeredgewidth=0, clip_on=False,
-            )  # fmt: skip
-            axes.plot(
-                np.mean(values), i, "|", color=color, markersize=17, markeredgewidth=2.6,
-                clip_on=False, label=label,
-            )  # fmt: skip
+        figure = canvas(500, height + 58)
+        axes = place(figure, 190, 12, 290, height)
+        seed_rows(axes, rows, {"sis": SEEN})
         axes.axvline(0.95, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set(xlim=(-0.03, 1.03), ylim=(len(groups) - 0.5, -0.5))
-        axes.set_yticks(range(len(groups)), list(groups))
-        axes.set_xlabel("R² of own slot - R² of other slots")
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_xlabel(MATCHED)
         return figure
 
 
 @figure("brady2024.vectors")
 def restarts_by_objective(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """How far slots are blocks, against the objective (error and penalty, on what was shown), for
-    every restart of every generator; rings mark the restart that was kept.
+    """How well slots are identified against the training objective, for every restart; rings mark
+    the restart that was chosen.
     """
     groups = conditions(records)
     if not groups:
         return None
     head = 14 + 20 * ((len(groups) + 1) // 2)
-    height = head + 300
     with styled():
-        figure = canvas(500, height)
+        figure = canvas(500, head + 300)
         axes = place(figure, 60, head, 424, 246)
-        for i, (label, own) in enumerate(groups.items()):
+        for i, (label, runs) in enumerate(groups.items()):
             color = LINES[i % len(LINES)]
-            every = [(r.scores, k + 1) for r in own for k in range(r.config["restarts"])]
+            restarts = [(r.scores, k + 1) for r in runs for k in range(r.config["restarts"])]
             axes.plot(
-                [found[f"objective_{k}"] for found, k in every],
-                [found[f"sis_{k}"] for found, k in every],
+                [scores[f"objective_{k}"] for scores, k in restarts],
+                [scores[f"sis_{k}"] for scores, k in restarts],
                 "o", color=color, markersize=6, alpha=0.55, markeredgewidth=0, label=label,
             )  # fmt: skip
             axes.plot(
-                [r.scores["objective"] for r in own], [r.scores["sis"] for r in own], "o",
+                [r.scores["objective"] for r in runs], [r.scores["sis"] for r in runs], "o",
                 color="none", markersize=9, markeredgecolor=color, markeredgewidth=1.2,
             )  # fmt: skip
         axes.set_ylim(-0.05, 1.05)
         logarithmic(axes, "x")
-        axes.set_xlabel("objective: error and penalty (log scale)")
-        axes.set_ylabel("R² own - R² other slots")
+        axes.set_xlabel("objective: error plus penalty (log scale)")
+        axes.set_ylabel("R² matched - R² other")
         axes.legend(
             frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2,
             handletextpad=0.2, columnspacing=1.6, labelspacing=0.35,
@@ -113,56 +109,36 @@ def restarts_by_objective(records: Sequence[Record], arrays_of: Arrays) -> Figur
 
 
 def training_of(config: Mapping[str, Any]) -> str:
-    """Name a run by what was shown and where slots were penalized."""
-    shown = "all shown" if config["support"] == "all" else "corner hidden"
+    """Name a run by its training support and by where slots were penalized."""
+    support = "all combinations" if config["support"] == "all" else "corner held out"
     if config["penalty"] == "none":
-        return f"{shown}, no penalty"
-    return f"{shown}, penalty where {config['where']}"
+        return f"{support}, no penalty"
+    return f"{support}, penalty where {config['where']}"
 
 
 @figure("brady2024.vectors")
 def the_hidden_corner(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Additive blocks: variance in one corner of combinations that is left unexplained, 1 - R²,
-    when the corner's own vectors are encoded and drawn, and when slots of shown vectors are joined
-    and drawn; a dot a seed, a bar at the mean. At the dashed line a mean would do as well.
+    """Additive blocks: variance left unexplained in one corner, 1 - R², when the corner's vectors
+    are encoded and decoded, and when slots of other vectors are recombined; one dot per seed, a bar
+    at the mean. Dashed: predicting the mean.
     """
-    mine = [
-        r
-        for r in records
-        if "r2_recombined" in r.scores
-        and r.config["generator"] == "additive"
-        and r.config["penalty"] in ("none", "n1")
-        and r.config["restarts"] == fewest(records)
-    ]
-    groups: dict[str, list[Record]] = {}
-    for r in sorted(mine, key=lambda r: (training_of(r.config), r.seed)):
-        groups.setdefault(training_of(r.config), []).append(r)
-    if not groups:
+    kinds = {"r2_ood": ("encoded and decoded", SEEN), "r2_recombined": ("slots recombined", HELD)}
+    rows: dict[str, dict[str, list[float]]] = {}
+    for r in sorted(records, key=lambda r: (training_of(r.config), r.seed)):
+        chosen = r.config["generator"] == "additive" and r.config["penalty"] in ("none", "n1")
+        if chosen and r.config["restarts"] == fewest(records) and "r2_recombined" in r.scores:
+            series = rows.setdefault(training_of(r.config), {name: [] for name in kinds})
+            for name in kinds:
+                series[name].append(max(1 - r.scores[name], FLOOR))
+    if not rows:
         return None
-    kinds = {"r2_ood": ("encoded and drawn", SEEN), "r2_recombined": ("slots joined", HELD)}
-    left, head, foot, step = 250, 40, 46, 34
-    height = head + step * len(groups) + foot
+    left, head, height = 266, 34, 34 * len(rows)
     with styled():
-        figure = canvas(560, height)
-        axes = place(figure, left, head, 295, step * len(groups))
-        for i, own in enumerate(groups.values()):
-            for shift, (name, (_, color)) in zip((-0.17, 0.17), kinds.items(), strict=True):
-                values = [max(1 - r.scores[name], FLOOR) for r in own]
-                axes.plot(
-                    values, [i + shift] * len(values), "o", color=color, markersize=7, alpha=0.45,
-                    markeredgewidth=0,
-                )  # fmt: skip
-                axes.plot(
-                    np.mean(values), i + shift, "|", color=color, markersize=13,
-                    markeredgewidth=2.4,
-                )  # fmt: skip
+        figure = canvas(580, head + height + 46)
+        axes = place(figure, left, head, 295, height)
+        seed_rows(axes, rows, {name: color for name, (_, color) in kinds.items()})
         axes.axvline(1, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set(ylim=(len(groups) - 0.5, -0.5))
-        axes.set_yticks(range(len(groups)), list(groups))
         logarithmic(axes, "x", least=FLOOR)
         axes.set_xlabel("variance left unexplained, 1 - R² (log scale)")
-        axes.tick_params(axis="y", colors=INK)
-        for x, (text, color) in zip((left, left + 160), kinds.values(), strict=True):
-            style: Any = {"color": color, "va": "center", "fontweight": "bold"}
-            figure.text(x / 560, 1 - 16 / height, f"● {text}", **style)
+        legend(figure, left, 14, dict(kinds.values()))
         return figure

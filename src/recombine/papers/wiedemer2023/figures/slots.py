@@ -1,66 +1,145 @@
-"""Pictures of Wiedemer et al. 2024: scenes, what is drawn of them, and what each slot draws."""
+"""Figures of Wiedemer et al. 2024: slots of scenes, and what consistency changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import HELD, INK, MUTED, SEEN, canvas, place, styled
+from recombine.report.plot import (
+    HELD,
+    INK,
+    LINES,
+    MUTED,
+    SEEN,
+    Arrays,
+    canvas,
+    legend,
+    logarithmic,
+    picture,
+    place,
+    seed_rows,
+    styled,
+    words,
+)
 from recombine.runs.record import Record
 
-Arrays = Callable[[Record], dict[str, Any]]
+GROUPS = {"id": ("training band", SEEN), "ood": ("held out", HELD)}
+SCORES = {
+    "identified": "latents read from slots",
+    "r2": "R² of the reconstruction",
+    "r2_recombined": "R² of recombined slots",
+}
 
-GROUPS = (("id", "shown band", SEEN), ("ood", "held out", HELD))
+
+def label(config: Mapping[str, Any]) -> str:
+    """Name a run by its model and consistency."""
+    model = "" if config["model"] == "additive" else f"{config['masks']} masks, "
+    return f"{model}{'with' if config['consistency'] else 'without'} consistency"
+
+
+def values(records: Sequence[Record], score: str, group: str) -> list[float]:
+    """Return a score on one kind of scenes; recombined scenes are all held out."""
+    key = score if (score, group) == ("r2_recombined", "ood") else f"{score}_{group}"
+    return [r.scores[key] for r in records if key in r.scores]
+
+
+@figure("wiedemer2023.slots")
+def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Scores on scenes of the training band and on held-out combinations, with and without
+    compositional consistency: one dot per seed, a bar at the mean.
+    """
+    groups: dict[str, list[Record]] = {}
+    for r in records:
+        if "identified_id" in r.scores:
+            groups.setdefault(label(r.config), []).append(r)
+    if not groups:
+        return None
+    names = sorted(groups, reverse=True)  # without comes first
+    left, wide, gap, height = 150, 168, 28, 44 * len(names)
+    with styled():
+        figure = canvas(left + len(SCORES) * (wide + gap), height + 88)
+        for s, (score, title) in enumerate(SCORES.items()):
+            axes = place(figure, left + s * (wide + gap), 50, wide, height)
+            rows = {
+                name: {group: values(groups[name], score, group) for group in GROUPS}
+                for name in names
+            }
+            seed_rows(axes, rows, {group: color for group, (_, color) in GROUPS.items()})
+            axes.set_title(title, fontsize=12, loc="left")
+            axes.grid(axis="x", color=MUTED, alpha=0.18, linewidth=0.8)
+            if s:
+                axes.set_yticklabels([])
+        legend(figure, left, 14, dict(GROUPS.values()))
+        return figure
 
 
 @figure("wiedemer2023.slots")
 def what_slots_draw(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Scenes of the shown band and held-out ones: the scene, its reconstruction, and what each slot
-    draws, less its most common color; without and with compositional consistency.
+    """Scenes of the training band and held-out ones, their reconstructions, and what each slot
+    renders, minus its most common color; without and with compositional consistency.
     """
-    found: dict[bool, dict[str, Any]] = {}
+    blocks: dict[bool, Mapping[str, Any]] = {}
     for record in sorted(records, key=lambda r: (r.config["model"] != "additive", r.seed)):
-        held = arrays_of(record)
-        if "parts_ood" in held:
-            found.setdefault(record.config["consistency"] > 0, held)
-    return _rows(found) if found else None
+        consistent = record.config["consistency"] > 0
+        if consistent not in blocks and "parts_ood" in (arrays := arrays_of(record)):
+            blocks[consistent] = arrays
+    return _blocks({key: blocks[key] for key in sorted(blocks)}) if blocks else None
 
 
-def _rows(found: dict[bool, dict[str, Any]]) -> Figure:
-    """Lay a block of rows out for each way of training, the two kinds of scenes side by side."""
-    slots, many = next(iter(found.values()))["parts_id"].shape[1::-1]
+def _blocks(blocks: Mapping[bool, Mapping[str, Any]]) -> Figure:
+    """Lay out one block of rows per way of training, both kinds of scenes side by side."""
+    slots, many = next(iter(blocks.values()))["parts_id"].shape[1::-1]
     side, left, gap, head = 52, 104, 18, 24
-    rows = ("scene", "drawn", *[f"slot {k + 1}" for k in range(slots)])
+    rows = ("scene", "reconstruction", *[f"slot {k + 1}" for k in range(slots)])
     tall = 24 + len(rows) * side + 14
-    width, height = left + 2 * many * side + gap + 6, head + len(found) * tall
     with styled():
-        figure = canvas(width, height)
-        for g, (_, title, color) in enumerate(GROUPS):
+        figure = canvas(left + 2 * many * side + gap + 6, head + len(blocks) * tall)
+        for g, (title, color) in enumerate(GROUPS.values()):
             x = left + g * (many * side + gap)
-            figure.text(x / width, 1 - 16 / height, title, color=color, fontweight="bold")
-        for b, with_it in enumerate(sorted(found)):
+            words(figure, x, 12, title, color=color, fontsize=12, fontweight="bold")
+        for b, (consistent, arrays) in enumerate(blocks.items()):
             top = head + b * tall
-            words = f"{'with' if with_it else 'without'} compositional consistency"
-            figure.text(left / width, 1 - (top + 15) / height, words, color=INK, fontsize=12)
-            for r, label in enumerate(rows):
+            title = f"{'with' if consistent else 'without'} compositional consistency"
+            words(figure, left, top + 11, title, fontsize=12)
+            for r, name in enumerate(rows):
                 y = top + 24 + r * side
-                at = ((left - 10) / width, 1 - (y + side / 2) / height)
-                figure.text(*at, label, color=INK if r < 2 else MUTED, ha="right", va="center")
-                for g, (name, _, _) in enumerate(GROUPS):
-                    for i, image in enumerate(_images(found[with_it], name, r)):
+                color = INK if r < 2 else MUTED
+                words(figure, left - 10, y + side / 2, name, color=color, ha="right")
+                for g, group in enumerate(GROUPS):
+                    for i, image in enumerate(_images(arrays, group, r)):
                         x = left + g * (many * side + gap) + i * side
-                        axes = place(figure, x + 1, y + 1, side - 2, side - 2)
-                        axes.imshow(np.moveaxis(image, 0, -1), interpolation="none")
-                        axes.set(xticks=[], yticks=[])
-                        axes.spines[:].set(visible=True, linewidth=0.6, alpha=0.6)
+                        picture(place(figure, x + 1, y + 1, side - 2, side - 2), image)
         return figure
 
 
-def _images(held: dict[str, Any], name: str, row: int) -> Any:
-    """Give the images of a row: scenes, reconstructions, or what one slot draws."""
+def _images(arrays: Mapping[str, Any], group: str, row: int) -> Any:
+    """Return the images of a row: scenes, reconstructions, or what one slot renders."""
     if row < 2:
-        return np.clip(held[f"{('scene', 'drawn')[row]}_{name}"], 0, 1)
-    part = np.asarray(held[f"parts_{name}"][:, row - 2], dtype=np.float64)
-    return np.clip(part - np.median(part, axis=(2, 3), keepdims=True), 0, 1)
+        return arrays[f"{('scene', 'drawn')[row]}_{group}"]
+    part = np.asarray(arrays[f"parts_{group}"][:, row - 2], dtype=np.float64)
+    return part - np.median(part, axis=(2, 3), keepdims=True)
+
+
+@figure("wiedemer2023.additivity")
+def interaction_by_masks(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Interaction of two slots in the decoder of untrained Slot Attention, divided by the effect of
+    one slot: the range over random networks, by kind of masks.
+    """
+    rows = {r.config["masks"]: r.scores for r in records if "most" in r.scores}
+    if not rows:
+        return None
+    with styled():
+        figure = canvas(430, 46 + 34 * len(rows) + 30)
+        axes = place(figure, 90, 10, 320, 34 * len(rows))
+        for i, scores in enumerate(rows.values()):
+            ends = [max(scores[name], 1e-17) for name in ("least", "most")]
+            axes.plot(ends, [i, i], "o-", color=LINES[i], markersize=7, linewidth=3)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.set_xlim(1e-17, 1)
+        logarithmic(axes, "x", least=1e-17)
+        axes.set_xlabel("interaction of two slots / effect of one (log scale)")
+        return figure

@@ -1,14 +1,13 @@
-"""Pictures of Wiedemer et al. 2023: two sprites, drawn from pairs that were never shown."""
+"""Figures of Wiedemer et al. 2023: two sprites in pairs that training never showed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
+from matplotlib.ticker import MultipleLocator
 
 from recombine.core.registry import figure
 from recombine.report.grid import outline
@@ -17,17 +16,21 @@ from recombine.report.plot import (
     INK,
     MUTED,
     SEEN,
+    Arrays,
     canvas,
     color_map,
+    legend,
+    picture,
     place,
+    seed_rows,
     styled,
+    words,
 )
 from recombine.runs.record import Record
 
-Arrays = Callable[[Record], dict[str, Any]]
 Kind = tuple[str, str, str]  # model, composition, support
 
-# R² on all pairs in the authors' table, and what each setting is called here.
+# Labels of the settings, and R² on all pairs in the authors' table.
 PAPER: dict[Kind, tuple[str, float]] = {
     ("compositional", "sigmoid", "random"): ("random pairs", 0.957),
     ("compositional", "sigmoid", "orthogonal"): ("three planes", 0.951),
@@ -42,6 +45,7 @@ PAPER: dict[Kind, tuple[str, float]] = {
     ("monolithic", "sigmoid", "random"): ("monolithic, random pairs", 0.931),
     ("monolithic", "sigmoid", "orthogonal"): ("monolithic, three planes", -0.5),
 }
+FLOOR = -1.5  # R² below this is drawn here
 
 
 def settings(records: Sequence[Record]) -> dict[Kind, list[Record]]:
@@ -52,54 +56,41 @@ def settings(records: Sequence[Record]) -> dict[Kind, list[Record]]:
         if kind in PAPER and "r2_all" in r.scores:
             groups.setdefault(kind, {}).setdefault(r.config["steps"], []).append(r)
     longest = {kind: groups[kind][max(groups[kind])] for kind in PAPER if kind in groups}
-    return {kind: sorted(found, key=lambda r: r.seed) for kind, found in longest.items()}
+    return {kind: sorted(runs, key=lambda r: r.seed) for kind, runs in longest.items()}
 
 
 @figure("wiedemer2023.sprites")
 def explained_by_setting(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Variance explained on pairs as shown and on all pairs, a dot a seed and a bar at the mean;
-    open diamonds are the paper's values on all pairs, of larger networks trained longer.
+    """Variance explained on the training support and on all pairs: one dot per seed, a bar at the
+    mean. Open diamonds: the paper's values on all pairs, of larger networks trained longer.
     """
-    found = settings(records)
-    if not found:
+    groups = settings(records)
+    if not groups:
         return None
-    high = 30
+    rows = {
+        PAPER[kind][0]: {
+            score: [max(r.scores[score], FLOOR) for r in runs] for score in ("r2_id", "r2_all")
+        }
+        for kind, runs in groups.items()
+    }
+    height = 30 * len(rows)
     with styled():
-        figure = canvas(460, high * len(found) + 92)
-        axes = place(figure, 186, 34, 260, high * len(found))
+        figure = canvas(460, height + 92)
+        axes = place(figure, 186, 34, 260, height)
         axes.axvline(0, color=MUTED, linewidth=1, dashes=(3, 3))
-        for i, (kind, runs) in enumerate(found.items()):
-            for name, color, shift in (("r2_id", SEEN, -0.14), ("r2_all", HELD, 0.14)):
-                values = [max(r.scores[name], -1.5) for r in runs]
-                axes.plot(
-                    values, [i + shift] * len(values), "o", color=color, markersize=6, alpha=0.4,
-                    markeredgewidth=0, clip_on=False,
-                )  # fmt: skip
-                axes.plot(
-                    [float(np.mean(values))], [i + shift], "|", color=color, markersize=11,
-                    markeredgewidth=2.4,
-                )  # fmt: skip
+        seed_rows(axes, rows, {"r2_id": SEEN, "r2_all": HELD})
+        for i, kind in enumerate(groups):
             axes.plot(
-                [PAPER[kind][1]], [i + 0.14], "D", color=INK, markersize=5,
+                [PAPER[kind][1]], [i + 0.15], "D", color=INK, markersize=5,
                 markerfacecolor="none", clip_on=False,
             )  # fmt: skip
-        axes.set_yticks(range(len(found)), [PAPER[kind][0] for kind in found])
-        axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.set_ylim(len(found) - 0.4, -0.6)
         axes.set_xlim(right=1.02)
+        axes.xaxis.set_major_locator(MultipleLocator(0.5))
         axes.grid(axis="x", color=MUTED, alpha=0.18, linewidth=0.8)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("variance explained, R² (0: the mean image)")
-        across, down = (72 * side for side in figure.get_size_inches())
-        key: tuple[tuple[str, str], ...] = (
-            ("pairs as shown", SEEN), ("all pairs", HELD), ("◇ paper, all pairs", INK),
-        )  # fmt: skip
-        x = 186.0
-        for text, color in key:
-            figure.text(
-                x / across, 1 - 20 / down, text, color=color, fontweight="bold", fontsize=11
-            )
-            x += 18 + 6.3 * len(text)
+        legend(figure, 150, 16, {"training support": SEEN, "all pairs": HELD})
+        words(figure, 392, 16, "◇ paper", color=INK, fontweight="bold")
         return figure
 
 
@@ -112,81 +103,65 @@ ROWS: dict[str, Kind] = {
 
 @figure("wiedemer2023.sprites")
 def scenes(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Pairs of sprites never shown together, and what three models draw that saw three planes."""
-    found = settings(records)
-    rows: list[tuple[str, NDArray[Any]]] = []
+    """Held-out pairs of sprites, and the images of three models trained on three planes."""
+    groups = settings(records)
+    rows: dict[str, Any] = {}
     for label, kind in ROWS.items():
-        for r in found.get(kind, [])[:1]:
-            held = arrays_of(r)
-            if "scenes_drawn" in held:
-                if not rows:
-                    rows.append(("truth", held["scenes_truth"]))
-                rows.append((label, held["scenes_drawn"]))
+        arrays: Mapping[str, Any] = next(map(arrays_of, groups.get(kind, [])), {})
+        if "scenes_drawn" in arrays:
+            rows.setdefault("truth", arrays["scenes_truth"])
+            rows[label] = arrays["scenes_drawn"]
     if not rows:
         return None
     left, side = 96, 44
-    count = len(rows[0][1])
     with styled():
-        figure = canvas(left + side * count + 4, side * len(rows) + 8)
-        across, down = (72 * s for s in figure.get_size_inches())
-        for i, (label, images) in enumerate(rows):
+        figure = canvas(left + side * len(rows["truth"]) + 4, side * len(rows) + 8)
+        for i, (label, images) in enumerate(rows.items()):
             y = 4 + side * i
-            figure.text(
-                (left - 8) / across, 1 - (y + side / 2) / down, label, ha="right", va="center",
-                color=INK if i else MUTED, fontsize=11,
-            )  # fmt: skip
+            words(figure, left - 8, y + side / 2, label, ha="right", color=INK if i else MUTED)
             for k, image in enumerate(images):
-                axes = place(figure, left + side * k, y, side - 3, side - 3)
-                _image(axes, np.moveaxis(np.clip(image, 0, 1), 0, -1))
+                picture(place(figure, left + side * k, y, side - 3, side - 3), image)
         return figure
-
-
-def _image(axes: Axes, image: NDArray[Any], **style: Any) -> Any:
-    shown = axes.imshow(image, interpolation="none", aspect="auto", **style)
-    axes.set(xticks=[], yticks=[])
-    axes.spines[:].set(visible=True, linewidth=0.6, alpha=0.6)
-    return shown
 
 
 @figure("wiedemer2023.sprites")
 def lost_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Left, pixels of sprite 2 that the certificate calls undetermined; right, the error of what is
-    drawn of sprite 2 there, mean over seeds. Outlined is what two planes leave undetermined.
+    """Left: pixels of sprite 2 that the certificate calls undetermined. Right: the error of sprite
+    2, mean over seeds; outlined are the pixels that two planes leave undetermined.
     """
-    found, rows = settings(records), []
+    groups, rows = settings(records), []
     for support in ("star", "orthogonal"):
         kind = ("compositional", "sigmoid", support)
-        held = [h for r in found.get(kind, []) if "error_pixels" in (h := arrays_of(r))]
-        if held:
-            error = np.ma.masked_invalid([h["error_pixels"] for h in held]).mean(axis=0)
-            rows.append((PAPER[kind][0], held[0]["lost_pixels"], error, held[0]["named_pixels"]))
+        arrays = [a for a in map(arrays_of, groups.get(kind, [])) if "error_pixels" in a]
+        if arrays:
+            error = np.ma.masked_invalid([a["error_pixels"] for a in arrays]).mean(axis=0)
+            rows.append((PAPER[kind][0], arrays[0], error))
     if not rows:
         return None
     left, top, side, gap = 92, 30, 150, 14
-    worst = max(float(error.max()) for _, _, error, _ in rows)
+    worst = max(float(error.max()) for _, _, error in rows)
     with styled():
         figure = canvas(left + 2 * (side + gap) + 74, top + len(rows) * (side + gap))
-        across, down = (72 * s for s in figure.get_size_inches())
         for k, title in enumerate(("undetermined", "error of sprite 2")):
-            figure.text((left + k * (side + gap)) / across, 1 - 20 / down, title, color=INK)
-        drawn: Any = None
-        for i, (label, lost, error, named) in enumerate(rows):
-            y = top + i * (side + gap)
-            at = 1 - (y + side / 2) / down
-            figure.text((left - 10) / across, at, label, ha="right", va="center", fontsize=11)
+            words(figure, left + k * (side + gap), 16, title, fontsize=12)
+        shown: Any = None
+        for i, (label, arrays_, error) in enumerate(rows):
+            y, lost = top + i * (side + gap), np.asarray(arrays_["lost_pixels"])
+            words(figure, left - 10, y + side / 2, label, ha="right")
             axes = place(figure, left, y, side, side)
             for row, col in np.argwhere(lost > 0):
-                share, corner = float(lost[row, col]), (col - 0.5, row - 0.5)
+                corner, share = (col - 0.5, row - 0.5), float(lost[row, col])
                 axes.add_patch(Rectangle(corner, 1, 1, color=HELD, alpha=share, lw=0))
             axes.set(xticks=[], yticks=[], xlim=(-0.5, lost.shape[1] - 0.5))
             axes.set_ylim(len(lost) - 0.5, -0.5)
             axes.spines[:].set(visible=True, linewidth=0.6, alpha=0.6)
             axes = place(figure, left + side + gap, y, side, side)
-            drawn = _image(axes, error, cmap=color_map(), vmin=0, vmax=worst)
+            shown = picture(axes, error, cmap=color_map(), vmin=0, vmax=worst)
+            edges = outline(~np.asarray(arrays_["named_pixels"]).T)
             for width, color in ((3.2, "#14141c"), (1.4, "#ffffff")):
-                edges = LineCollection(outline(~named.T), colors=color, linewidths=width)
-                axes.add_collection(edges, autolim=False)
-        bar = figure.colorbar(drawn, cax=place(figure, left + 2 * (side + gap), top, 12, side))
+                lines = LineCollection(edges, colors=color, linewidths=width)
+                axes.add_collection(lines, autolim=False)
+        bar = figure.colorbar(shown, cax=place(figure, left + 2 * (side + gap), top, 12, side))
         bar.outline.set_visible(False)
         bar.set_ticks([0.0, worst], labels=["0", f"{worst:.2g}"])
         return figure

@@ -1,0 +1,98 @@
+"""Figures of Wiedemer et al. 2023: which outputs of a component a support determines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from recombine.core.registry import figure
+from recombine.report.plot import HELD, INK, MUTED, SEEN, Arrays, canvas, place, styled, words
+from recombine.runs.record import Record
+
+NAMES = {
+    "add": "sum, one plane each",
+    "product_black": "product, black background",
+    "product_gray": "product, gray background",
+    "product_cosine": "product, partners of both signs",
+    "step_planes": "hard occlusion, one plane each",
+    "step_random": "hard occlusion, random",
+    "sigmoid_planes": "soft occlusion, one plane each",
+    "saturated_planes": "saturated, one plane each",
+    "saturated_three_planes": "saturated, a third plane",
+    "saturated_random": "saturated, random",
+    "alpha_planes": "opacity, one plane each",
+    "alpha_random": "opacity, random",
+    "alpha_soft": "opacity between 0 and 1, random",
+}
+COMPONENTS = ("front component", "back component")
+
+
+def cases(records: Sequence[Record]) -> dict[str, Record]:
+    """Return one record per case, in the order of the names."""
+    by_case = {r.config["case"]: r for r in records if "stack_1" in r.scores}
+    return {case: by_case[case] for case in NAMES if case in by_case}
+
+
+@figure("wiedemer2023.rank")
+def ranks_by_case(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Smallest rank of a component's stacked Jacobians, as a share of the full rank (full bars
+    determine the component); dark ticks mark the rank of their sum, the paper's form.
+    """
+    found = cases(records)
+    if not found:
+        return None
+    left, wide, gap, row = 214, 150, 70, 22
+    height = row * len(found)
+    with styled():
+        figure = canvas(left + 2 * (wide + gap), height + 46)
+        for k, title in enumerate(COMPONENTS, start=1):
+            x = left + (k - 1) * (wide + gap)
+            words(figure, x, 14, title, fontsize=12)
+            axes = place(figure, x, 28, wide, height)
+            for i, record in enumerate(found.values()):
+                stack, total, full = (record.scores[f"{n}_{k}"] for n in ("stack", "sum", "width"))
+                color = SEEN if stack == full else HELD
+                axes.barh(i, stack / full, height=0.6, color=color, alpha=0.7)
+                if total != stack:
+                    axes.plot([total / full] * 2, [i - 0.3, i + 0.3], color=INK, linewidth=2)
+                text = f"{stack:.0f} of {full:.0f}"
+                words(figure, x + wide + 6, 28 + row * (i + 0.5), text, color=color)
+            axes.set(xlim=(0, 1), ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
+        for i, case in enumerate(found):
+            words(figure, left - 8, 28 + row * (i + 0.5), NAMES[case], ha="right")
+        return figure
+
+
+@figure("wiedemer2023.rank")
+def undetermined_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Pixels (across) of the two components that are undetermined when the component is at z
+    (down); the stronger the color, the more channels.
+    """
+    found: dict[str, Mapping[str, Any]] = {
+        case: arrays for case, r in cases(records).items() if "lost_1" in (arrays := arrays_of(r))
+    }
+    if not found:
+        return None
+    left, top, wide, high, gap = 232, 30, 96, 46, 14
+    with styled():
+        figure = canvas(left + 2 * (wide + 26), top + len(found) * (high + gap) + 20)
+        for k, title in enumerate(COMPONENTS):
+            words(figure, left + k * (wide + 26), 14, title, fontsize=12)
+        for i, (case, arrays) in enumerate(found.items()):
+            y = top + i * (high + gap)
+            words(figure, left - 22, y + high / 2, NAMES[case], ha="right")
+            for k in (1, 2):
+                lost = np.asarray(arrays[f"lost_{k}"], dtype=float).mean(axis=1)  # (values, pixels)
+                axes = place(figure, left + (k - 1) * (wide + 26), y, wide, high)
+                for row, col in np.argwhere(lost > 0):
+                    alpha = 0.25 + 0.75 * float(lost[row, col])
+                    axes.add_patch(Rectangle((col, row), 1, 1, color=HELD, alpha=alpha, lw=0))
+                axes.set(xlim=(0, lost.shape[1]), ylim=(len(lost), 0), xticks=[], yticks=[])
+                axes.spines[:].set(visible=True, linewidth=0.8)
+        for tick, down in (("0", 5), ("z", high / 2), ("1", high - 5)):
+            words(figure, left - 6, top + down, tick, color=MUTED, ha="right", fontsize=10)
+        bottom = top + len(found) * (high + gap)
+        words(figure, left, bottom + 4, "pixels →", color=MUTED, fontsize=10)
+        return figure

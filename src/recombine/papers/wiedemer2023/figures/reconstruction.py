@@ -1,0 +1,59 @@
+"""Figures of Wiedemer et al. 2023: components recovered from a cross."""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from recombine.core.registry import figure
+from recombine.report.plot import (
+    HELD,
+    INK,
+    SEEN,
+    Arrays,
+    canvas,
+    legend,
+    logarithmic,
+    place,
+    styled,
+)
+from recombine.runs.record import Record
+
+FLOOR = 1e-16
+NAMES = {"add": "sum", "product": "product", "sigmoid": "soft occlusion", "gated": "gated sum"}
+
+
+@figure("wiedemer2023.reconstruction")
+def errors_by_composition(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Largest error of the components that are recovered from a cross, by composition function.
+    Where one rank is missing, a single output of the first component is not recovered.
+    """
+    rows: dict[str, dict[str, float]] = {}
+    for r in sorted(
+        records, key=lambda r: (r.config["lost"], list(NAMES).index(r.config["combine"]))
+    ):
+        name, s = NAMES[r.config["combine"]], r.scores
+        if "error_1" not in s:
+            continue
+        if r.config["lost"]:
+            rows[f"{name}, lost output"] = {"component 1": s["error_first_output"]}
+            rows[f"{name}, other outputs"] = {"component 1": s["error_other_outputs"]}
+        else:
+            rows[name] = {f"component {k}": s[f"error_{k}"] for k in (1, 2)}
+    if not rows:
+        return None
+    colors, height = {"component 1": SEEN, "component 2": HELD}, 26 * len(rows)
+    with styled():
+        figure = canvas(500, height + 80)
+        axes = place(figure, 160, 30, 320, height)
+        for i, errors in enumerate(rows.values()):
+            for name, error in errors.items():
+                shift = {"component 1": -0.12, "component 2": 0.12}[name] * (len(errors) > 1)
+                axes.plot([max(error, FLOOR)], [i + shift], "o", color=colors[name], markersize=7)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.set_xlim(FLOOR, 10)
+        logarithmic(axes, "x", least=FLOOR)
+        axes.set_xlabel("largest error (log scale)")
+        legend(figure, 160, 14, colors)
+        return figure
