@@ -14,7 +14,7 @@ from recombine.diagnostics.robustness import errors
 from recombine.models.modular import fully_connected, separate
 from recombine.papers.qian2025 import elsewhere
 from recombine.papers.qian2025 import robustness as robust
-from recombine.papers.qian2025.figures.samples import chosen
+from recombine.papers.qian2025.figures.elsewhere import chosen
 from recombine.runs.record import Record
 from recombine.tasks.modular import independent_sines
 from recombine.training.penalties import Batch, chain_norm

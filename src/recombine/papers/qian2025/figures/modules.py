@@ -1,54 +1,93 @@
-"""Pictures of Qian et al. 2025: weights in the order of their modules, and their spectra."""
+"""Figures of Qian et al. 2025: modules in weights, by penalty and noise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, MUTED, canvas, logarithmic, place, styled
+from recombine.report.plot import (
+    LINES,
+    MUTED,
+    SEEN,
+    Arrays,
+    canvas,
+    logarithmic,
+    place,
+    seed_rows,
+    styled,
+)
 from recombine.runs.record import Record
 from recombine.tasks.modular import REACH
 
-Arrays = Callable[[Record], dict[str, Any]]
-
 LABELS = {"l2": "L2", "l1": "L1", "activity": "activity", "weight_activity": "weights × activity"}
 NOISES = {0.0: "additive noise", 1.0: "Poisson-like noise", 2.0: "multiplicative noise"}
+MEASURES = {
+    "purity": "purity of units",
+    "collapsed_gap_live": "collapsed eigengap, live units",
+    "eigengap_out_min": "eigengap of outgoing weights",
+}
 
 
-def label(config: dict[str, Any]) -> str:
-    """Name the condition of a run in a few words."""
+def label(config: Mapping[str, Any]) -> str:
+    """Name the condition of a run."""
     power = config["power"]
     name = LABELS.get(config["condition"]) or NOISES.get(power, f"noise of power {power:g}")
+    if config["condition"] in ("activity", "weight_activity") and config.get("alpha", 2.0) != 2.0:
+        name += f", α = {config['alpha']:g}"
     return name + (", linear" if config["unit"] == "linear" else "")
 
 
-def first_of_each(records: Sequence[Record], arrays_of: Arrays) -> dict[str, dict[str, Any]]:
-    """Give the arrays of one run for every condition."""
-    found: dict[str, dict[str, Any]] = {}
-    for r in sorted(records, key=lambda r: r.seed):
-        if label(r.config) not in found and "sorted_out_0" in (held := arrays_of(r)):
-            found[label(r.config)] = held
-    return found
+@figure("qian2025.modules")
+def measures_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """How modular the hidden layers are, by penalty and noise, smallest over layers: one dot per
+    seed, a bar at the mean.
+    """
+    groups: dict[str, list[Record]] = {}
+    for r in records:
+        groups.setdefault(label(r.config), []).append(r)
+    measures = {
+        score: title for score, title in MEASURES.items() if any(score in r.scores for r in records)
+    }
+    if not measures:
+        return None
+    names = sorted(groups)
+    left, wide, gap, height = 190, 210, 30, 28 * len(names)
+    with styled():
+        figure = canvas(left + len(measures) * (wide + gap), height + 66)
+        for k, (score, title) in enumerate(measures.items()):
+            axes = place(figure, left + k * (wide + gap), 30, wide, height)
+            rows = {
+                name: {score: [r.scores[score] for r in groups[name] if score in r.scores]}
+                for name in names
+            }
+            seed_rows(axes, rows, {score: SEEN})
+            axes.set_xlim(-0.03, 1.03)
+            axes.set_title(title, loc="left", fontsize=12)
+            if k:
+                axes.set_yticklabels([])
+        return figure
 
 
 @figure("qian2025.modules")
 def weights_by_module(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Absolute weights from the first hidden layer to the second, one seed a condition, with units
-    in the order of their modules: blocks are modules.
+    """Absolute weights from the first hidden layer to the second, one seed per condition, with
+    units sorted by module: modules appear as blocks.
     """
-    found = first_of_each(records, arrays_of)
-    if not found:
+    tables: dict[str, Any] = {}
+    for r in sorted(records, key=lambda r: (label(r.config), r.seed)):
+        if label(r.config) not in tables and "sorted_out_0" in (arrays := arrays_of(r)):
+            tables[label(r.config)] = arrays["sorted_out_0"]
+    if not tables:
         return None
-    columns, side, gap = min(4, len(found)), 130, 44
-    rows = -(-len(found) // columns)
+    columns, side, gap = min(4, len(tables)), 130, 44
+    rows = -(-len(tables) // columns)
     with styled():
         figure = canvas(12 + columns * (side + gap), 8 + rows * (side + 34))
-        for i, (name, held) in enumerate(sorted(found.items())):
+        for i, (name, table) in enumerate(tables.items()):
             row, column = divmod(i, columns)
             axes = place(figure, 12 + column * (side + gap), 26 + row * (side + 34), side, side)
-            table = held["sorted_out_0"]
             axes.imshow(table / table.max(), cmap="viridis", vmin=0, vmax=1, interpolation="none")
             axes.set(xticks=[], yticks=[])
             axes.set_title(name, fontsize=11, loc="left")
@@ -57,15 +96,13 @@ def weights_by_module(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
 
 @figure("qian2025.modules")
 def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """The smallest eigenvalues of the graph of the first hidden layer's units, mean over seeds.
-
-    A dashed line marks the number of functions: modules lift what is right of it off the floor.
+    """Smallest eigenvalues of the graph of the first hidden layer's units, mean over seeds. The
+    dashed line marks the number of functions: with modules, eigenvalues jump there.
     """
     groups: dict[str, list[Any]] = {}
     for r in records:
-        held = arrays_of(r)
-        if "spectrum_out_0" in held:
-            groups.setdefault(label(r.config), []).append(held["spectrum_out_0"])
+        if "spectrum_out_0" in (arrays := arrays_of(r)):
+            groups.setdefault(label(r.config), []).append(arrays["spectrum_out_0"])
     if not groups:
         return None
     count = max(r.config["count"] for r in records)
@@ -80,32 +117,32 @@ def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure
                 label=name,
             )  # fmt: skip
         axes.axvline(count + 0.5, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set_xlabel("eigenvalue, from the smallest")
-        axes.set_ylabel("its size")
+        axes.set_xlabel("index, from the smallest")
+        axes.set_ylabel("eigenvalue")
         axes.legend(frameon=False, fontsize=11, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return figure
 
 
 @figure("qian2025.modules")
 def errors_after_a_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Squared error of the other outputs when the first input is shifted, mean over seeds.
-
-    A dashed line marks a shift by the whole range of the inputs.
+    """Squared error of the other outputs when the first input is shifted, mean over seeds. The
+    dashed line marks a shift by the whole range of the inputs.
     """
     groups: dict[str, list[Any]] = {}
     offsets = None
     for r in records:
-        held = arrays_of(r)
-        if "shift_errors" in held and r.config["condition"] in ("l2", "weight_activity"):
-            offsets = held["offsets"]
-            groups.setdefault(label(r.config), []).append(held["shift_errors"][1:, 1:].mean(axis=1))
+        arrays = arrays_of(r)
+        if "shift_errors" in arrays and r.config["condition"] in ("l2", "weight_activity"):
+            offsets = arrays["offsets"]
+            errors = arrays["shift_errors"][1:, 1:].mean(axis=1)
+            groups.setdefault(label(r.config), []).append(errors)
     if offsets is None:
         return None
     with styled():
         figure = canvas(460, 300)
         axes = place(figure, 66, 12, 370, 230)
-        for i, (name, found) in enumerate(sorted(groups.items())):
-            axes.plot(offsets, np.mean(found, axis=0), color=LINES[i], label=name)
+        for i, (name, errors) in enumerate(sorted(groups.items())):
+            axes.plot(offsets, np.mean(errors, axis=0), color=LINES[i % len(LINES)], label=name)
         for way in ("x", "y"):
             logarithmic(axes, way)
         axes.axvline(2 * REACH, color=MUTED, linewidth=1, dashes=(3, 3))

@@ -1,59 +1,119 @@
-"""Pictures of Qian et al. 2025: what noise, shifts and lessons do to networks, by their modules."""
+"""Figures of Qian et al. 2025: noise, shifted inputs and retraining, by network."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, MUTED, canvas, logarithmic, place, styled
+from recombine.report.plot import (
+    LINES,
+    MUTED,
+    SEEN,
+    Arrays,
+    canvas,
+    logarithmic,
+    place,
+    seed_rows,
+    styled,
+)
 from recombine.runs.record import Record
 from recombine.tasks.modular import REACH
 
-Arrays = Callable[[Record], dict[str, Any]]
-
 NAMES = {"l2": "L2 alone", "weight_activity": "weights × activity", "separate": "separate networks"}
+SCORES = {
+    "added_1": "error added by Poisson noise",
+    "added_2": "by multiplicative noise",
+    "forgot_others": "by retraining another output",
+}
+FLOOR = 1e-8
 
 
-def grouped(
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name the network of a run."""
+    return NAMES.get(config["network"], str(config["network"]).replace("_", " "))
+
+
+def by_network(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Group runs by network, known ones first."""
+    order = list(NAMES.values())
+    groups: dict[str, list[Record]] = {}
+    for r in records:
+        groups.setdefault(name_of(r.config), []).append(r)
+    return {k: groups[k] for k in sorted(groups, key=lambda k: (k not in order, *_place(order, k)))}
+
+
+def _place(order: Sequence[str], name: str) -> tuple[int, str]:
+    return (order.index(name) if name in order else 0), name
+
+
+@figure("qian2025.robustness")
+def added_error_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Squared error that activity noise adds, and that the other outputs gain while one output is
+    retrained: one dot per seed, a bar at the mean.
+    """
+    scored = by_network([r for r in records if "added_1" in r.scores])
+    if not scored:
+        return None
+    left, wide, gap, height = 150, 200, 28, 34 * len(scored)
+    with styled():
+        figure = canvas(left + len(SCORES) * (wide + gap), height + 66)
+        for k, (score, title) in enumerate(SCORES.items()):
+            axes = place(figure, left + k * (wide + gap), 30, wide, height)
+            rows = {
+                name: {score: [max(r.scores[score], FLOOR) for r in runs if score in r.scores]}
+                for name, runs in scored.items()
+            }
+            seed_rows(axes, rows, {score: SEEN})
+            values = [v for row in rows.values() for v in row[score]]
+            if max(values) > 50 * min(values):
+                logarithmic(axes, "x", least=FLOOR)
+            else:
+                axes.set_xlim(0, 1.08 * max(values))
+                axes.xaxis.set_major_locator(MaxNLocator(3))
+            axes.set_title(title, loc="left", fontsize=12)
+            if k:
+                axes.set_yticklabels([])
+        return figure
+
+
+def curves(
     records: Sequence[Record], arrays_of: Arrays, name: str
-) -> dict[str, list[dict[str, Any]]]:
-    """Give the arrays of the runs that have some array, by network."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for network in NAMES:
-        held = [arrays_of(r) for r in records if r.config.get("network") == network]
-        if kept := [h for h in held if name in h]:
-            found[network] = kept
-    return found
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the arrays of runs that have the named one, by network."""
+    groups = {
+        network: [arrays for r in runs if name in (arrays := arrays_of(r))]
+        for network, runs in by_network(records).items()
+    }
+    return {network: arrays for network, arrays in groups.items() if arrays}
 
 
 @figure("qian2025.robustness")
 def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Squared error when hidden units are noisy, of all outputs, and when the first input is
-    shifted, of the others; mean over seeds. Dashed: the noise of the claims, and a shift by the
-    whole range of inputs.
+    """Squared error of all outputs under activity noise, and of the other outputs when the first
+    input is shifted; mean over seeds. Dashed: the noise of the claims, and a shift by the whole
+    range of inputs.
     """
-    groups = grouped(records, arrays_of, "noisy_1")
+    groups = curves(records, arrays_of, "noisy_1")
     if not groups:
         return None
+    panels = (
+        ("noisy_1", "amount of noise", "Poisson-like noise", 0.1),
+        ("noisy_2", "amount of noise", "multiplicative noise", 0.1),
+        ("shifted", "shift of the first input", "shift, other outputs", 2 * REACH),
+    )
     with styled():
         figure = canvas(840, 318)
-        for i, (name, label, title, mark) in enumerate(
-            (
-                ("noisy_1", "amount of noise", "Poisson-like noise", 0.1),
-                ("noisy_2", "amount of noise", "multiplicative noise", 0.1),
-                ("shifted", "shift of the first input", "shift, other outputs", 2 * REACH),
-            )
-        ):
+        for i, (name, label, title, mark) in enumerate(panels):
             axes = place(figure, 62 + 264 * i, 66, 200, 194)
-            for j, (network, held) in enumerate(groups.items()):
+            for j, (network, runs) in enumerate(groups.items()):
                 if name == "shifted":
-                    x, y = held[0]["offsets"], [h[name][:, 1:].mean(axis=1) for h in held]
+                    x, y = runs[0]["offsets"], [a[name][:, 1:].mean(axis=1) for a in runs]
                 else:
-                    x, y = held[0]["amounts"][1:], [h[name][1:] for h in held]
-                axes.plot(x, np.mean(y, axis=0), color=LINES[j], label=NAMES[network])
+                    x, y = runs[0]["amounts"][1:], [a[name][1:] for a in runs]
+                axes.plot(x, np.mean(y, axis=0), color=LINES[j % len(LINES)], label=network)
             for way in ("x", "y"):
                 logarithmic(axes, way)
             axes.axvline(mark, color=MUTED, linewidth=1, dashes=(3, 3))
@@ -70,22 +130,25 @@ def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -
 
 @figure("qian2025.robustness")
 def errors_after_a_lesson(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Squared error of the other outputs before and after the first one learned another sine: a
-    line a seed.
+    """Squared error of the other outputs before and after the first one was retrained on another
+    sine: one line per seed.
     """
-    groups = grouped(records, arrays_of, "after_lesson")
+    groups = curves(records, arrays_of, "after_lesson")
     if not groups:
         return None
     with styled():
         figure = canvas(430, 280)
         axes = place(figure, 66, 16, 350, 200)
-        for j, held in enumerate(groups.values()):
-            for h in held:
-                pair = [h[name][1:].mean() for name in ("before_lesson", "after_lesson")]
-                axes.plot([j - 0.2, j + 0.2], pair, "o-", color=LINES[j], markersize=5, alpha=0.6)
+        for j, runs in enumerate(groups.values()):
+            for arrays in runs:
+                pair = [arrays[name][1:].mean() for name in ("before_lesson", "after_lesson")]
+                axes.plot(
+                    [j - 0.2, j + 0.2], pair, "o-", color=LINES[j % len(LINES)], markersize=5,
+                    alpha=0.6,
+                )  # fmt: skip
         logarithmic(axes, "y")
         axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="error of the other outputs")
         axes.xaxis.set_major_locator(FixedLocator(range(len(groups))))
-        axes.set_xticklabels([NAMES[n] for n in groups])
-        axes.set_xlabel("before → after, each")
+        axes.set_xticklabels(list(groups))
+        axes.set_xlabel("before → after")
         return figure

@@ -1,0 +1,73 @@
+"""Figures of Qian et al. 2025: what modules of some depth leave to the layers after them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from recombine.core.registry import figure
+from recombine.report.plot import LINES, MUTED, Arrays, canvas, logarithmic, place, styled
+from recombine.runs.record import Record
+
+
+@figure("qian2025.depth")
+def depth_curves(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Left: error of the best affine map from a module's output to its sine (dashed: from its
+    input), and the network's test error, by depth of the modules; one dot per seed, a line through
+    geometric means. Right: outputs of shallow and of deep modules, fitted to a sine (dashed).
+    """
+    scored = [r for r in records if "rmse" in r.scores]
+    if not scored:
+        return None
+    depths = sorted({r.config["depth"] for r in scored})
+    panels = (("rmse", "error of the modules"), ("mse_id", "test error"))
+    outputs = any("said" in arrays_of(r) for r in scored)
+    with styled():
+        figure = canvas(800 if outputs else 510, 290)
+        for i, (name, label) in enumerate(panels):
+            axes = place(figure, 62 + 252 * i, 34, 180, 196)
+            at = np.array([r.config["depth"] for r in scored])
+            values = np.array([r.scores[name] for r in scored])
+            axes.plot(at, values, "o", color=LINES[i], markersize=5, alpha=0.5, markeredgewidth=0)
+            center = [np.exp(np.log(values[at == d]).mean()) for d in depths]
+            axes.plot(depths, center, color=LINES[i])
+            if name == "rmse":
+                flat = float(np.mean([r.scores["rmse_input"] for r in scored]))
+                axes.axhline(flat, color=MUTED, linewidth=1, dashes=(3, 3))
+            logarithmic(axes, "y")
+            axes.xaxis.set_major_locator(FixedLocator(depths))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+            axes.set_xlabel("layers per module")
+            axes.set_title(label, loc="left", fontsize=12)
+        if outputs:
+            _outputs(place(figure, 566, 34, 220, 196), scored, arrays_of)
+        return figure
+
+
+def _outputs(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
+    """Plot the sine that shallow modules fit worst, and outputs of modules fitted to it."""
+    ends = [min(r.config["depth"] for r in records), max(r.config["depth"] for r in records)]
+    errors = {
+        (r.seed, int(name.removeprefix("rmse_")) - 1): value
+        for r in records
+        if r.config["depth"] == ends[0]
+        for name, value in r.scores.items()
+        if name.removeprefix("rmse_").isdigit()
+    }
+    seed, k = max(errors, key=lambda key: errors[key])
+    for i, depth in enumerate(dict.fromkeys(ends)):
+        runs = [arrays_of(r) for r in records if (r.config["depth"], r.seed) == (depth, seed)]
+        if not runs or "said" not in runs[0]:
+            continue
+        x, output, target = (runs[0][name][:, k] for name in ("x", "said", "wanted"))
+        slope, level = np.polyfit(output, target, 1) if np.ptp(output) > 0 else (0.0, target.mean())
+        layers = "1 layer" if depth == 1 else f"{depth} layers"
+        axes.plot(x, slope * output + level, color=LINES[2 + i], label=layers)
+        if i == 0:
+            axes.plot(x, target, color=MUTED, dashes=(3, 3), linewidth=1.2)
+    axes.set_xlabel("input")
+    axes.set_title("a module's output, fitted", loc="left", fontsize=12)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=11)
