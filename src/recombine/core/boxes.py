@@ -1,7 +1,8 @@
 """Unions of boxes, exact in float64: intersection, difference and projection.
 
 Corners belong to a box. A half-open interval [a, b) is [a, x] with x the number before b, so that
-the algebra is exact for every point that float64 can hold.
+the algebra is exact for every point that float64 can hold. Subnormal numbers count as zero, as
+they do in a process where training has told the processor to flush them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,17 @@ from recombine.core.space import Space
 Boxes = NDArray[np.float64]  # (boxes, 2, dim): lower and upper corners
 
 MOST = 4096  # boxes beyond which a union is not followed
+
+
+def neighbor(value: NDArray[np.float64] | float, way: float) -> NDArray[np.float64]:
+    """Return the next float64 towards `way` that is not subnormal.
+
+    >>> bool(neighbor(0.0, 1.0) == np.finfo(np.float64).tiny)
+    True
+    """
+    near = np.nextafter(value, way)
+    away = np.where(np.equal(value, 0), np.copysign(np.finfo(np.float64).tiny, way), 0.0)
+    return np.where(np.abs(near) < np.finfo(np.float64).tiny, away, near)
 
 
 def whole(space: Space) -> Boxes:
@@ -48,8 +60,8 @@ def minus(a: Boxes, b: Boxes) -> Boxes | None:
         core, pieces = a[hit], [a[~hit]]
         for i in range(a.shape[2]):
             lower, upper = core.copy(), core.copy()
-            lower[:, 1, i] = np.nextafter(other[0, i], -np.inf)
-            upper[:, 0, i] = np.nextafter(other[1, i], np.inf)
+            lower[:, 1, i] = neighbor(other[0, i], -np.inf)
+            upper[:, 0, i] = neighbor(other[1, i], np.inf)
             pieces += [lower[core[:, 0, i] < other[0, i]], upper[core[:, 1, i] > other[1, i]]]
             core[:, 0, i] = np.maximum(core[:, 0, i], other[0, i])
             core[:, 1, i] = np.minimum(core[:, 1, i], other[1, i])

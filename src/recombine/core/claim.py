@@ -370,7 +370,7 @@ def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
     (-0.484, 4.484)
     >>> low, high = interval([0.94, 0.97, 1.0], share=True)
     >>> round(low, 3), round(high, 3)
-    (0.734, 0.997)
+    (0.714, 0.998)
     """
     v = np.asarray(values, dtype=np.float64)
     if len(v) < 2:
@@ -380,7 +380,7 @@ def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
     # Slow to import, and lists of claims need no interval.
     from scipy.special import expit, logit, stdtrit
 
-    half = float(stdtrit(len(v) - 1, 0.975)) * v.std(ddof=1) / sqrt(len(v))
+    half = float(stdtrit(len(v) - 1, 0.975) * v.std(ddof=1)) / sqrt(len(v))
     mean = float(v.mean())
     if share and 0 < mean < 1:
         middle, half = logit(mean), half / (mean * (1 - mean))

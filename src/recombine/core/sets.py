@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.boxes import Boxes, whole
+from recombine.core.boxes import Boxes, neighbor, whole
 from recombine.core.error import Refused
 from recombine.core.space import LISTED, Mask, Points, Space
 from recombine.core.support import (
@@ -78,7 +78,7 @@ class Box(Support):
             if not start < stop:
                 raise _empty_side(name, (low, high))
             closed = factor.levels is None and stop == factor.high
-            last = stop if closed else float(np.nextafter(stop, -np.inf))
+            last = stop if closed else float(neighbor(stop, -np.inf))
             bounds.append((space.columns(name), start, last))
         return bounds
 
@@ -251,8 +251,8 @@ class Band(Support):
         box = whole(space)[:, :, space.columns(name)]
         for other in self.tied(space) if self._ties(space, name) else ():
             low, high = whole(space)[0, :, space.columns(other)]
-            box[0, 0] = np.maximum(box[0, 0], np.nextafter(low - self.width, np.inf))
-            box[0, 1] = np.minimum(box[0, 1], np.nextafter(high + self.width, -np.inf))
+            box[0, 0] = np.maximum(box[0, 0], neighbor(low - self.width, np.inf))
+            box[0, 1] = np.minimum(box[0, 1], neighbor(high + self.width, -np.inf))
         return box[(box[:, 0] <= box[:, 1]).all(axis=1)]
 
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import ndtr, ndtri
 
-from recombine.core.boxes import Boxes, few, whole
+from recombine.core.boxes import Boxes, few, neighbor, whole
 from recombine.core.error import Refused
 from recombine.core.sets import check_seed
 from recombine.core.space import Mask, Points, Space
@@ -75,7 +75,7 @@ class Quadrants(Support):
     def boxes(self, space: Space) -> Boxes:
         """Return the two quadrants, without the axes."""
         boxes = np.repeat(whole(space), 2, axis=0)
-        tiny = np.nextafter(0.0, 1.0)
+        tiny = neighbor(0.0, 1.0)
         boxes[0, 0], boxes[1, 1] = np.maximum(boxes[0, 0], tiny), np.minimum(boxes[1, 1], -tiny)
         return boxes[(boxes[:, 0] <= boxes[:, 1]).all(axis=1)]
 
@@ -124,7 +124,7 @@ class Tiles(Support):
         low, high = whole(space)[0]
         cells = np.argwhere(self.chosen(space.dim))
         start, stop = (low + (high - low) * (cells + k) / self.side for k in (0, 1))
-        stop = np.where(cells + 1 < self.side, np.nextafter(stop, -np.inf), high)
+        stop = np.where(cells + 1 < self.side, neighbor(stop, -np.inf), high)
         return few(np.stack([start, stop], axis=1))
 
     def __repr__(self) -> str:

@@ -78,7 +78,7 @@ def test_what_was_not_reached_opens_the_side_to_which_the_truth_may_move(logs, a
 def test_two_sizes_have_a_rate_but_no_interval_and_one_has_neither():
     assert power([2, 4], [1, 8]).rate == pytest.approx(3)
     assert power([2, 4], [1, 8]).interval == (-np.inf, np.inf)
-    with pytest.raises(Refused, match="two or more sizes"):
+    with pytest.raises(Refused, match="two sizes or more"):
         power([4, 4], [1, 8])
 
 

@@ -168,7 +168,7 @@ def further_scores(cfg: Parts, trained: Trained) -> Measured:
     ],
 )
 def modules(cfg: Parts, seeds: Sequence[int]) -> list[Result]:
-    """A network learns independent functions; do its weights separate as the functions do?"""
+    """A network learns independent functions; its weights may separate as the functions do."""
     task = world(cfg)
     splits = [
         task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), asked=TESTED)
