@@ -157,25 +157,27 @@ def copy_heads(heads: Heads, *layers: nn.Module) -> None:
 
 def copy_weights(plain: Plain, model: Any) -> None:
     """Give the plain model the weights of ours, so that their losses can be compared."""
-    see, reader, drawer = model.encoder.backbone.see, model.encoder, model.decoder
-    alike = [(plain.convolutions, see[:8]), (plain.place, see[8].embed), (plain.head, model.head)]
-    alike += [(plain.tokens, reader.backbone.refine), (plain.read, reader.norm)]
-    alike += [(plain.slots, drawer.slots), (plain.pixels, drawer.pixels)]
-    alike += [(plain.drawn, drawer.norm), (plain.draw, drawer.draw)]
-    layers: list[tuple[Any, Any]] = [*zip(plain.reading, reader.layers, strict=True)]
-    layers += zip(plain.drawing, drawer.layers, strict=True)
+    encoder, decoder, seen = model.encoder, model.decoder, model.encoder.backbone.convolutions
+    pairs = [(plain.convolutions, seen[:8]), (plain.place, seen[8].embed)]
+    pairs += [(plain.tokens, encoder.backbone.mlp), (plain.read, encoder.norm)]
+    pairs += [(plain.head, model.head), (plain.slots, decoder.slots)]
+    pairs += [(plain.pixels, decoder.pixels), (plain.drawn, decoder.norm)]
+    pairs += [(plain.draw, decoder.readout)]
+    layers: list[tuple[Any, Any]] = [*zip(plain.reading, encoder.layers, strict=True)]
+    layers += zip(plain.drawing, decoder.layers, strict=True)
     with torch.no_grad():
-        plain.queries.copy_(reader.queries)
-        for own, ours in layers:
-            copy_heads(own.cross, ours.query, ours.read, ours.answer)
-            norms = [ours.asking, ours.thinking]
-            if own.own is not None:
-                copy_heads(own.own, ours.meet, ours.agree)
-                norms.insert(1, ours.meeting)
-            alike += [*zip(own.norms, norms, strict=True), (own.other, ours.told)]
-            alike += [(own.up, ours.think[0]), (own.down, ours.think[2])]
-        for mine, other in alike:
-            mine.load_state_dict(other.state_dict())
+        plain.queries.copy_(encoder.queries)
+        for theirs, ours in layers:
+            copy_heads(theirs.cross, ours.query, ours.key_value, ours.out)
+            norms = [ours.norm_query, ours.norm_mlp]
+            if theirs.own is not None:
+                copy_heads(theirs.own, ours.self_qkv, ours.self_out)
+                norms.insert(1, ours.norm_self)
+            read = ours.norm_slots if theirs.own is None else ours.norm_tokens
+            pairs += [*zip(theirs.norms, norms, strict=True), (theirs.other, read)]
+            pairs += [(theirs.up, ours.mlp[0]), (theirs.down, ours.mlp[2])]
+        for module, ours in pairs:
+            module.load_state_dict(ours.state_dict())
 
 
 def squares(drawn: Tensor, wanted: Tensor) -> Tensor:

@@ -241,8 +241,8 @@ def test_models_and_orders_that_do_not_fit_are_refused():
         interaction(1)(mlp(Data(np.zeros((2, 1)), x, x)), Batch(x, x))
     with pytest.raises(Refused, match="order 0, 1 or 2; got 3"):
         interaction(3)
-    with pytest.raises(Refused, match="vectors that it is given"):
+    with pytest.raises(Refused, match="vectors that are their own targets"):
         block_autoencoder(Data(np.zeros((2, 1)), x, x[:, :3]))
-    with pytest.raises(Refused, match="1 or more"):
+    with pytest.raises(Refused, match="sizes >= 1; got slots=0"):
         autoencoder(slots=0)
     assert isinstance(autoencoder(), BlockAutoencoder)

@@ -155,10 +155,10 @@ def test_any_number_of_components_and_any_combination():
 @pytest.mark.parametrize(
     ("build", "why"),
     [
-        (lambda: compositional(vectors(inputs=5)), "cannot share equally"),
-        (lambda: compositional(images(12), channels=4), "pixels a side"),
-        (lambda: compositional(vectors(), channels=4), "pixels a side"),
-        (lambda: compositional(vectors(), width=0), "of 1 or more"),
+        (lambda: compositional(vectors(inputs=5)), "divides 5 inputs; got components=2"),
+        (lambda: compositional(images(12), channels=4), "with a side of 8, 16, 32"),
+        (lambda: compositional(vectors(), channels=4), "with a side of 8, 16, 32"),
+        (lambda: compositional(vectors(), width=0), "width >= 1.*got width=0"),
         (lambda: compositional(vectors(), combine="ad"), "Did you mean 'add'"),
         (lambda: compositional(images(), drawn=2, combine="add"), "`drawn`"),
         (lambda: monolithic(Data(np.zeros((1, 2)), torch.rand(1, 2), torch.rand(1, 4, 4))), "gray"),

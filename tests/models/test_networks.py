@@ -104,7 +104,7 @@ def test_small_images_need_a_small_convnet():
 
 
 def test_stages_of_a_resnet_need_channels_and_blocks():
-    with pytest.raises(Refused, match="2 numbers of channels and 4 of blocks"):
+    with pytest.raises(Refused, match="got 2 channels and 4 blocks"):
         resnet(data(3, 8, 8), channels=(8, 16))
 
 

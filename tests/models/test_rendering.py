@@ -280,19 +280,23 @@ def test_the_encoder_reads_codes(encoding):
 @pytest.mark.parametrize("build", [pixel_transformer, spatial_mlp, low_rank])
 def test_decoders_refuse_images_that_are_not_square_and_codes_of_another_length(build):
     oblong = Data(np.zeros((1, 2)), torch.zeros(1, 8), torch.zeros(1, 4, 5))
-    with pytest.raises(Refused, match=r"square gray images as its targets.*\(4, 5\)"):
+    with pytest.raises(
+        Refused, match=r"square gray images .side, side. as targets; got shape \(4, 5\)"
+    ):
         build(oblong)
-    with pytest.raises(Refused, match=r"codes of 8 numbers, but was given 6"):
+    with pytest.raises(Refused, match=r"codes of length 8; got length 6"):
         build(blank(8, 4))(torch.zeros(2, 6))
 
 
 def test_builders_refuse_what_they_cannot_build():
-    with pytest.raises(Refused, match=r"two codes of 6 numbers each, but the input has 2"):
+    with pytest.raises(Refused, match=r"two codes of length 6.*got 2 inputs"):
         low_rank(world(encoding="ramp"))
-    with pytest.raises(Refused, match=r"square gray images as its inputs.*\(12,\)"):
+    with pytest.raises(
+        Refused, match=r"square gray images .side, side. as inputs; got shape \(12,\)"
+    ):
         encoder(world())
-    with pytest.raises(Refused, match="width 30 with 1 heads"):
+    with pytest.raises(Refused, match="got width=30, heads=1"):
         spatial_mlp(world(), width=30)
     for heads in (0, 3):
-        with pytest.raises(Refused, match=f"width 16 with {heads} heads"):
+        with pytest.raises(Refused, match=f"got width=16, heads={heads}"):
             pixel_transformer(world(), width=16, heads=heads)

@@ -92,19 +92,19 @@ def test_slots_are_read_and_drawn(encoder, decoder, side):
 
 def transcribed(decoder, z, scale):
     """Draw by the textbook's attention, head by head, from the same weights."""
-    slots, h = decoder.slots(z), decoder.pixels(decoder.places).expand(len(z), -1, -1)
+    slots, h = decoder.slots(z), decoder.pixels(decoder.positions).expand(len(z), -1, -1)
     looks = []
     for layer in decoder.layers:
-        query = layer.query(layer.asking(h)).chunk(layer.heads, dim=2)
-        key, value = layer.read(layer.told(slots)).chunk(2, dim=2)
+        query = layer.query(layer.norm_query(h)).chunk(layer.heads, dim=2)
+        key, value = layer.key_value(layer.norm_slots(slots)).chunk(2, dim=2)
         key, value = key.chunk(layer.heads, dim=2), value.chunk(layer.heads, dim=2)
         shares = [softmax(q @ k.mT * scale, dim=2) for q, k in zip(query, key, strict=True)]
         looks.append(torch.stack(shares, dim=1).mT)
         read = torch.cat([s @ v for s, v in zip(shares, value, strict=True)], dim=2)
-        h = h + layer.answer(read)
-        first, second = layer.think[0], layer.think[2]
-        h = h + second(gelu(first(layer.thinking(h))))
-    return decoder.draw(decoder.norm(h)).mT.unflatten(2, (decoder.side,) * 2), looks
+        h = h + layer.out(read)
+        first, second = layer.mlp[0], layer.mlp[2]
+        h = h + second(gelu(first(layer.norm_mlp(h))))
+    return decoder.readout(decoder.norm(h)).mT.unflatten(2, (decoder.side,) * 2), looks
 
 
 @pytest.mark.parametrize("scale", ["head", "query"])
@@ -127,7 +127,7 @@ def test_a_pixel_depends_on_its_own_place_alone():
     z = torch.randn(2, 3, 4)
     before = model.decode(z)
     with torch.no_grad():
-        model.decoder.places[10] += 1
+        model.decoder.positions[10] += 1
     changed = (model.decode(z) - before).abs().sum(dim=1).flatten(1) > 0
     assert changed[:, 10].all()
     assert not changed[:, torch.arange(64) != 10].any()
@@ -206,7 +206,7 @@ def test_tokens_are_normed_one_by_one_or_jointly():
     data = images()
     for norm, wanted in (("token", (2,)), ("joint", (1, 2))):
         backbone = transformer_autoencoder(data, norm=norm, **TINY).encoder.backbone
-        backbone.refine = nn.Identity()
+        backbone.mlp = nn.Identity()
         tokens = backbone(data.x)
         torch.testing.assert_close(
             tokens.mean(dim=wanted), torch.zeros(tokens.mean(dim=wanted).shape), atol=1e-5, rtol=0
@@ -234,15 +234,15 @@ def test_what_cannot_be_built_is_refused():
         transformer_autoencoder(Data(np.zeros((2, 1)), x, x))
     with pytest.raises(Refused, match="slots=0"):
         transformer_autoencoder(images(), slots=0)
-    with pytest.raises(Refused, match="4 heads were to share width=6"):
+    with pytest.raises(Refused, match="divisible by its 4 heads; got width=6"):
         transformer_autoencoder(images(), width=6)
-    with pytest.raises(Refused, match="does not reach 8×8"):
+    with pytest.raises(Refused, match="does not reach 8 pixels"):
         transformer_autoencoder(images(), decoder="broadcast", broadcast=1)
     with pytest.raises(Refused, match="Did you mean 'transformer'"):
         unwrap(transformer_autoencoder)(images(), decoder="transformers")
-    with pytest.raises(Refused, match="deviation of 0"):
+    with pytest.raises(Refused, match="spread > 0; got 0"):
         transformer_autoencoder(images(), spread=0.0)
-    with pytest.raises(Refused, match="5 times"):
+    with pytest.raises(Refused, match="got 5"):
         transformer_autoencoder(images(), decoder="broadcast", doublings=5)
 
 

@@ -1,6 +1,7 @@
 """`fit`: known answers, and the same numbers together as alone."""
 
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from recombine.core.task import Data
 from recombine.models.decoders import cnn
 from recombine.training.difference import difference
 from recombine.training.fit import PROGRESS, cosine, fit, warm_up
-from recombine.training.loss import margin_cross_entropy
+from recombine.training.loss import margin_cross_entropy, sum_of_squares
 
 F64 = torch.float64
 
@@ -459,6 +460,7 @@ def test_shapes_are_checked_for_models_with_buffers():
         return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).double()
 
     losses = (None, margin_cross_entropy, nn.functional.l1_loss, nn.MSELoss())
+    losses += (partial(sum_of_squares, weight=2.0),)
     for loss in losses:
         model, keywords = build(), {} if loss is None else {"loss": loss}
         before = weights(model)

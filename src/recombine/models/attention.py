@@ -1,4 +1,4 @@
-"""Networks that read an image into slots, or draw it from slots, by attention; and baselines."""
+"""Encoders of images into slots, and decoders of slots, by attention; and their baselines."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,17 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
+from recombine.models.dense import dense_layers
 from recombine.models.slots import Place, Spread
 
 Norm = Literal["token", "joint"]
 
 
-def _perceptron(*sizes: int) -> nn.Sequential:
-    """Make dense layers with GELU between them."""
-    layers: list[nn.Module] = []
-    for a, b in pairwise(sizes):
-        layers += [nn.Linear(a, b), nn.GELU()]
-    return nn.Sequential(*layers[:-1])
+def _mlp(*sizes: int) -> nn.Sequential:
+    return nn.Sequential(*dense_layers(*sizes, between=[nn.GELU]))
 
 
 def _xavier(module: nn.Module) -> None:
@@ -28,14 +25,14 @@ def _xavier(module: nn.Module) -> None:
             nn.init.xavier_uniform_(p)
 
 
-# reading
+# encoders
 
 
 class Backbone(nn.Module):
-    """Turns an image into tokens: 5×5 convolutions, places, a norm and two dense layers.
+    """Maps an image to tokens: 5×5 convolutions, positions, a norm and two dense layers.
 
-    Without convolutions the pixels, such as features of another network, are tokens as they are.
-    The norm runs over each token, or over all tokens of an image at once ("joint").
+    Without convolutions, pixels (such as features of another network) are the tokens. The norm is
+    over each token, or over all tokens of an image at once ("joint").
     """
 
     def __init__(
@@ -43,58 +40,58 @@ class Backbone(nn.Module):
     ) -> None:
         super().__init__()
         self.joint = norm == "joint"
-        see: list[nn.Module] = []
-        wide = [depth, *[channels] * (len(strides) - 1), width] if strides else [depth]
-        for (a, b), stride in zip(pairwise(wide), strides, strict=True):
-            see += [nn.Conv2d(a, b, 5, stride, 2), nn.GELU()]
+        layers: list[nn.Module] = []
+        widths = [depth, *[channels] * (len(strides) - 1), width] if strides else [depth]
+        for (a, b), stride in zip(pairwise(widths), strides, strict=True):
+            layers += [nn.Conv2d(a, b, 5, stride, 2), nn.GELU()]
             side = (side - 1) // stride + 1
         if strides:
-            see.append(Place(side, width))
-        self.see = nn.Sequential(*see)
-        self.refine = _perceptron(wide[-1], wide[-1], width)
+            layers.append(Place(side, width))
+        self.convolutions = nn.Sequential(*layers)
+        self.mlp = _mlp(widths[-1], widths[-1], width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Turn (n, depth, side, side) into (n, tokens, width)."""
-        h: Tensor = self.see(x).flatten(2).mT
+        """Map (n, depth, side, side) to (n, tokens, width)."""
+        h: Tensor = self.convolutions(x).flatten(2).mT
         h = layer_norm(h, h.shape[1:] if self.joint else h.shape[2:])
-        tokens: Tensor = self.refine(h)
+        tokens: Tensor = self.mlp(h)
         return tokens
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, heads: int, scale: float) -> Tensor:
-    """Attend by some heads: (n, queries, width) from (n, keys, width)."""
+    """Multi-head attention: (n, queries, width) from (n, keys, width)."""
     query, key, value = (t.unflatten(2, (heads, -1)).transpose(1, 2) for t in (query, key, value))
-    found: Tensor = scaled_dot_product_attention(query, key, value, scale=scale)
-    return found.transpose(1, 2).flatten(2)
+    values: Tensor = scaled_dot_product_attention(query, key, value, scale=scale)
+    return values.transpose(1, 2).flatten(2)
 
 
-class ReadingLayer(nn.Module):
-    """Lets slots look at tokens, then at each other, then think; normed before, added after."""
+class EncoderLayer(nn.Module):
+    """Cross-attention of slots to tokens, self-attention and an MLP, each with a norm before."""
 
     def __init__(self, width: int, heads: int, scale: float) -> None:
         super().__init__()
         self.heads, self.scale = heads, scale
-        self.asking, self.told, self.meeting, self.thinking = (
+        self.norm_query, self.norm_tokens, self.norm_self, self.norm_mlp = (
             nn.LayerNorm(width) for _ in range(4)
         )
-        self.query, self.read = nn.Linear(width, width), nn.Linear(width, 2 * width)
-        self.answer = nn.Linear(width, width)
-        self.meet, self.agree = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.think = _perceptron(width, 2 * width, width)
+        self.query, self.key_value = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        self.self_qkv, self.self_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = _mlp(width, 2 * width, width)
 
     def forward(self, z: Tensor, tokens: Tensor) -> Tensor:
-        """Refine (n, slots, width), or (1, slots, width) that all images share."""
-        query = self.query(self.asking(z)).expand(len(tokens), -1, -1)
-        key, value = self.read(self.told(tokens)).chunk(2, dim=2)
-        z = z + self.answer(_attend(query, key, value, self.heads, self.scale))
-        query, key, value = self.meet(self.meeting(z)).chunk(3, dim=2)
-        z = z + self.agree(_attend(query, key, value, self.heads, self.scale))
-        thought: Tensor = self.think(self.thinking(z))
-        return z + thought
+        """Update (n, slots, width), or (1, slots, width) that all images share."""
+        query = self.query(self.norm_query(z)).expand(len(tokens), -1, -1)
+        key, value = self.key_value(self.norm_tokens(tokens)).chunk(2, dim=2)
+        z = z + self.out(_attend(query, key, value, self.heads, self.scale))
+        query, key, value = self.self_qkv(self.norm_self(z)).chunk(3, dim=2)
+        z = z + self.self_out(_attend(query, key, value, self.heads, self.scale))
+        update: Tensor = self.mlp(self.norm_mlp(z))
+        return z + update
 
 
-class Reader(nn.Module):
-    """Reads slots by learned queries that attend to the tokens of an image."""
+class TransformerEncoder(nn.Module):
+    """Encodes slots by learned queries that attend to the tokens of an image."""
 
     def __init__(
         self, backbone: nn.Module, slots: int, width: int, layers: int, heads: int, scale: float
@@ -102,41 +99,39 @@ class Reader(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.queries = nn.Parameter(torch.rand(1, slots, width))
-        self.layers = nn.ModuleList([ReadingLayer(width, heads, scale) for _ in range(layers)])
+        self.layers = nn.ModuleList([EncoderLayer(width, heads, scale) for _ in range(layers)])
         self.norm = nn.LayerNorm(width)
         _xavier(self.layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Read (n, slots, width)."""
+        """Encode (n, slots, width)."""
         tokens, z = self.backbone(x), self.queries
         for layer in self.layers:
             z = layer(z, tokens)
-        read: Tensor = self.norm(z)
-        return read
+        slots: Tensor = self.norm(z)
+        return slots
 
 
-class Competition(nn.Module):
-    """Reads slots by Slot Attention from learned initial slots.
+class SlotAttentionEncoder(nn.Module):
+    """Encodes slots by Slot Attention from learned initial slots.
 
-    The gradient runs through one iteration, made after `iterations` others on slots that are held
-    fixed; slots are normed before they ask and before they are updated.
+    Gradients flow through one iteration, which follows `iterations` others on detached slots; slots
+    are normalized before they query and before they are updated.
     """
 
     def __init__(self, backbone: nn.Module, slots: int, width: int, iterations: int) -> None:
         super().__init__()
         self.backbone, self.iterations = backbone, iterations
         self.initial = nn.Parameter(torch.rand(1, slots, width))
-        self.told, self.asking = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm_tokens, self.norm_slots = nn.LayerNorm(width), nn.LayerNorm(width)
         self.key, self.value, self.query = (nn.Linear(width, width) for _ in range(3))
         self.update = nn.GRUCell(width, width)
         hidden = max(width, 64)
-        self.think = nn.Sequential(
-            nn.LayerNorm(width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width)
-        )
+        self.mlp = nn.Sequential(nn.LayerNorm(width), *dense_layers(width, hidden, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Read (n, slots, width)."""
-        tokens = self.told(self.backbone(x))
+        """Encode (n, slots, width)."""
+        tokens = self.norm_tokens(self.backbone(x))
         key, value = self.key(tokens) * tokens.shape[2] ** -0.5, self.value(tokens)
         z = self.initial.expand(len(x), -1, -1)
         for _ in range(self.iterations):
@@ -145,15 +140,15 @@ class Competition(nn.Module):
 
     def iterate(self, z: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Let slots compete for tokens once."""
-        z = self.asking(z)
+        z = self.norm_slots(z)
         share = (self.query(z) @ key.mT).softmax(dim=1) + 1e-8
-        found = (share / share.sum(dim=2, keepdim=True)) @ value
-        z = self.update(found.flatten(0, 1), z.flatten(0, 1)).view_as(z)
-        thought: Tensor = self.think(z)
-        return z + thought
+        mean = (share / share.sum(dim=2, keepdim=True)) @ value
+        z = self.update(mean.flatten(0, 1), z.flatten(0, 1)).view_as(z)
+        update: Tensor = self.mlp(z)
+        return z + update
 
 
-# drawing
+# decoders
 
 
 def fourier(side: int, octaves: int) -> Tensor:
@@ -162,55 +157,55 @@ def fourier(side: int, octaves: int) -> Tensor:
     >>> fourier(2, 1).shape
     torch.Size([4, 4])
     """
-    at = torch.linspace(0, 1, side)
-    place = torch.stack(torch.meshgrid(at, at, indexing="ij"), dim=2).view(-1, 2, 1)
-    angle = (place * pi * 2.0 ** torch.arange(octaves)).flatten(1)
+    axis = torch.linspace(0, 1, side)
+    position = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), dim=2).view(-1, 2, 1)
+    angle = (position * pi * 2.0 ** torch.arange(octaves)).flatten(1)
     return torch.cat([angle.sin(), angle.cos()], dim=1)
 
 
-class DrawingLayer(nn.Module):
-    """Lets every pixel look at the slots, then think; pixels never see each other.
+class DecoderLayer(nn.Module):
+    """Cross-attention of every pixel to the slots, and an MLP; pixels do not see each other.
 
-    Slots are few and pixels are many. So the weights that turn pixels into queries are applied to
-    the keys, and those that turn what was read into pixels to the values, which is the same sum in
-    another order: a pixel costs a product with one vector a head and slot, and no projection.
+    Slots are few and pixels are many. So query weights are applied to the keys, and output weights
+    to the values, which is the same sum in another order: a pixel costs one product per head and
+    slot, and no projection.
     """
 
     def __init__(self, query: int, inner: int, heads: int, scale: float) -> None:
         super().__init__()
         self.heads, self.scale = heads, scale
-        self.asking, self.told, self.thinking = (
+        self.norm_query, self.norm_slots, self.norm_mlp = (
             nn.LayerNorm(query),
             nn.LayerNorm(inner),
             nn.LayerNorm(query),
         )
-        self.query, self.read = nn.Linear(query, inner), nn.Linear(inner, 2 * inner)
-        self.answer = nn.Linear(inner, query)
-        self.think = _perceptron(query, 2 * query, query)
+        self.query, self.key_value = nn.Linear(query, inner), nn.Linear(inner, 2 * inner)
+        self.out = nn.Linear(inner, query)
+        self.mlp = _mlp(query, 2 * query, query)
 
     def forward(self, h: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Refine (n, pixels, query), or (pixels, query) that all images share; give attention."""
+        """Update (n, pixels, query), or (pixels, query) that all images share; return attention."""
         n, k, inner = slots.shape
         heads = self.heads
-        key, value = self.read(self.told(slots)).view(n, k, 2, heads, -1).unbind(dim=2)
+        key, value = self.key_value(self.norm_slots(slots)).view(n, k, 2, heads, -1).unbind(dim=2)
         key = key.transpose(1, 2) * self.scale  # (n, heads, slots, inner / heads)
-        asked = self.query.weight.view(heads, inner // heads, -1)
-        shown = self.answer.weight.view(-1, heads, inner // heads).permute(1, 2, 0)
-        ask = (key @ asked).flatten(1, 2)  # (n, heads · slots, query)
+        query_weight = self.query.weight.view(heads, inner // heads, -1)
+        out_weight = self.out.weight.view(-1, heads, inner // heads).permute(1, 2, 0)
+        keys = (key @ query_weight).flatten(1, 2)  # (n, heads · slots, query)
         bias = (key @ self.query.bias.view(heads, -1, 1)).flatten(1, 2)
-        show = (value.transpose(1, 2) @ shown).flatten(1, 2)  # (n, heads · slots, query)
-        asking = self.asking(h).expand(n, -1, -1)
-        logits = torch.baddbmm(bias, ask, asking.mT).unflatten(1, (heads, k))
-        look = logits.softmax(dim=2)  # over slots; as the last axis, so short, it would be slow
-        h = h + torch.baddbmm(self.answer.bias, look.flatten(1, 2).mT, show)
-        thought: Tensor = self.think(self.thinking(h))
-        return h + thought, look
+        values = (value.transpose(1, 2) @ out_weight).flatten(1, 2)  # (n, heads · slots, query)
+        queries = self.norm_query(h).expand(n, -1, -1)
+        logits = torch.baddbmm(bias, keys, queries.mT).unflatten(1, (heads, k))
+        attention = logits.softmax(dim=2)  # over slots; slow if this short axis were the last
+        h = h + torch.baddbmm(self.out.bias, attention.flatten(1, 2).mT, values)
+        update: Tensor = self.mlp(self.norm_mlp(h))
+        return h + update, attention
 
 
-class Drawer(nn.Module):
-    """Draws every pixel by itself, from a code of its place that attends to the slots."""
+class TransformerDecoder(nn.Module):
+    """Decodes every pixel separately, from a code of its position that attends to the slots."""
 
-    places: Tensor  # (pixels, 4 octaves)
+    positions: Tensor  # (pixels, 4 octaves)
 
     def __init__(
         self,
@@ -229,36 +224,36 @@ class Drawer(nn.Module):
     ) -> None:
         super().__init__()
         self.side = side
-        self.register_buffer("places", fourier(side, octaves), persistent=False)
-        self.slots = _perceptron(dim, hidden[0], inner)
-        self.pixels = _perceptron(4 * octaves, hidden[1], query)
+        self.register_buffer("positions", fourier(side, octaves), persistent=False)
+        self.slots = _mlp(dim, hidden[0], inner)
+        self.pixels = _mlp(4 * octaves, hidden[1], query)
         self.layers = nn.ModuleList(
-            [DrawingLayer(query, inner, heads, scale) for _ in range(layers)]
+            [DecoderLayer(query, inner, heads, scale) for _ in range(layers)]
         )
         self.norm = nn.LayerNorm(query)
         _xavier(self.layers)
-        self.draw = _perceptron(query, *drawing, depth)
+        self.readout = _mlp(query, *drawing, depth)
 
     def forward(self, z: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Draw (n, depth, side, side); also give each layer's (n, heads, slots, pixels)."""
-        slots, h, looks = self.slots(z), self.pixels(self.places), []
+        """Decode (n, depth, side, side); return each layer's (n, heads, slots, pixels) too."""
+        slots, h, attention = self.slots(z), self.pixels(self.positions), []
         for layer in self.layers:
-            h, look = layer(h, slots)
-            looks.append(look)
-        drawn: Tensor = self.draw(self.norm(h))
-        return drawn.mT.unflatten(2, (self.side, self.side)), looks
+            h, weights = layer(h, slots)
+            attention.append(weights)
+        image: Tensor = self.readout(self.norm(h))
+        return image.mT.unflatten(2, (self.side, self.side)), attention
 
     def masks(self, z: Tensor) -> Tensor:
-        """Give the slots' shares of attention, averaged over heads and layers."""
-        looks = self(z)[1]
-        mean: Tensor = torch.stack(looks).mean(dim=(0, 2))
+        """Return the attention to each slot, averaged over heads and layers."""
+        attention = self(z)[1]
+        mean: Tensor = torch.stack(attention).mean(dim=(0, 2))
         return mean.view(*mean.shape[:2], self.side, self.side)
 
 
-class Broadcaster(nn.Module):
-    """Draws each slot with a mask from a code broadcast over the image, and adds by the masks.
+class BroadcastDecoder(nn.Module):
+    """Decodes each slot with a mask by spatial broadcast, and adds the masked images.
 
-    A drawing larger than the image is cut to its upper left corner.
+    A decoded image larger than the target is cropped to its upper left corner.
     """
 
     def __init__(
@@ -266,25 +261,25 @@ class Broadcaster(nn.Module):
     ) -> None:
         super().__init__()
         self.side = side
-        draw: list[nn.Module] = [Spread(broadcast), Place(broadcast, dim)]
+        layers: list[nn.Module] = [Spread(broadcast), Place(broadcast, dim)]
         for i in range(4):
             stride = 2 if i >= 4 - doublings else 1
             a = channels if i else dim
-            draw += [nn.ConvTranspose2d(a, channels, 5, stride, 2, stride - 1), nn.GELU()]
-        draw += [nn.Conv2d(channels, channels, 5, padding=2), nn.GELU()]
-        self.draw = nn.Sequential(*draw, nn.Conv2d(channels, depth + 1, 3, padding=1))
+            layers += [nn.ConvTranspose2d(a, channels, 5, stride, 2, stride - 1), nn.GELU()]
+        layers += [nn.Conv2d(channels, channels, 5, padding=2), nn.GELU()]
+        self.layers = nn.Sequential(*layers, nn.Conv2d(channels, depth + 1, 3, padding=1))
 
     def split(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw each slot, (n, slots, depth, …), and its mask, (n, slots, 1, …)."""
-        drawn = self.draw(z.flatten(0, 1))[:, :, : self.side, : self.side]
-        drawn = drawn.unflatten(0, z.shape[:2])
-        return drawn[:, :, :-1], drawn[:, :, -1:].softmax(dim=1)
+        """Decode images of the slots, (n, slots, depth, …), and masks, (n, slots, 1, …)."""
+        decoded = self.layers(z.flatten(0, 1))[:, :, : self.side, : self.side]
+        decoded = decoded.unflatten(0, z.shape[:2])
+        return decoded[:, :, :-1], decoded[:, :, -1:].softmax(dim=1)
 
     def forward(self, z: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Draw (n, depth, side, side); there is no attention to give."""
-        shown, mask = self.split(z)
-        return (shown * mask).sum(dim=1), []
+        """Decode (n, depth, side, side); there is no attention to return."""
+        images, mask = self.split(z)
+        return (images * mask).sum(dim=1), []
 
     def masks(self, z: Tensor) -> Tensor:
-        """Give the slots' masks."""
+        """Return the slots' masks."""
         return self.split(z)[1][:, :, 0]

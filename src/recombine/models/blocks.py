@@ -1,6 +1,5 @@
 """An autoencoder of vectors whose code is a set of slots and whose decoder is smooth."""
 
-from itertools import pairwise
 from typing import final
 
 import torch
@@ -11,6 +10,7 @@ from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.maps.slots import Smooth
+from recombine.models.dense import dense_layers
 
 SMALL = 1e-5  # added to variances
 
@@ -19,7 +19,7 @@ SMALL = 1e-5  # added to variances
 class BlockAutoencoder(Smooth):
     """Dense layers on both sides of a code that is standardized, so that it cannot grow.
 
-    In training, means and deviations are those of the batch; else they are fixed, by `settle`.
+    In training, mean and scale are those of the batch; otherwise they are fixed, by `settle`.
     """
 
     mean: Tensor  # (slots · dim,)
@@ -38,13 +38,13 @@ class BlockAutoencoder(Smooth):
         return self.decoder
 
     def encode(self, x: Tensor) -> Tensor:
-        """Read the slots and standardize their numbers."""
+        """Encode into slots and standardize them."""
         raw: Tensor = self.encoder(x)
         mean, scale = _moments(raw) if self.training else (self.mean, self.scale)
         return ((raw - mean) / scale).reshape(len(raw), self.slots, -1)
 
     def settle(self, x: Tensor) -> None:
-        """Fix means and deviations at those of all these examples."""
+        """Fix mean and scale at those of these examples."""
         with torch.no_grad():
             mean, scale = _moments(self.encoder(x))
             self.mean.copy_(mean)
@@ -52,42 +52,34 @@ class BlockAutoencoder(Smooth):
 
 
 def _moments(raw: Tensor) -> tuple[Tensor, Tensor]:
-    away = raw - raw.mean(dim=0)
-    return raw.mean(dim=0), (away.square().mean(dim=0) + SMALL).sqrt()
-
-
-def _dense(*sizes: int) -> nn.Sequential:
-    """Make dense layers with tanh between them."""
-    layers: list[nn.Module] = []
-    for a, b in pairwise(sizes):
-        layers += [nn.Linear(a, b), nn.Tanh()]
-    return nn.Sequential(*layers[:-1])
+    centered = raw - raw.mean(dim=0)
+    return raw.mean(dim=0), (centered.square().mean(dim=0) + SMALL).sqrt()
 
 
 @model
 def block_autoencoder(
     data: Data, *, slots: int = 2, dim: int = 2, width: int = 96, depth: int = 2, seed: int = 0
 ) -> nn.Module:
-    """Encode a vector into standardized slots and draw it again, by tanh layers on both sides.
+    """Encode a vector into standardized slots and decode it, by tanh layers on both sides.
 
-    Nothing but a penalty keeps slots apart: the decoder is one network of all of them (Brady et
-    al. 2024).
+    The decoder is one network of all slots; only a penalty keeps them apart (Brady et al. 2024).
     """
     if data.x.ndim != 2 or data.x.shape != data.y.shape:
         raise Refused(
-            f"A block autoencoder draws the vectors that it is given, but inputs have shape "
-            f"{tuple(data.x.shape[1:])} and targets {tuple(data.y.shape[1:])}; use a task such as "
-            "block_vectors."
+            "block_autoencoder() needs vectors that are their own targets; got inputs of shape "
+            f"{tuple(data.x.shape[1:])} and targets of shape {tuple(data.y.shape[1:])}. Use a task "
+            "such as block_vectors."
         )
     if min(slots, dim, width, depth) < 1:
         raise Refused(
-            f"A block autoencoder with slots={slots}, dim={dim}, width={width} and depth={depth} "
-            "was asked for; all must be 1 or more."
+            f"block_autoencoder() needs sizes >= 1; got slots={slots}, dim={dim}, width={width}, "
+            f"depth={depth}."
         )
     outputs, hidden = data.x.shape[1], [width] * depth
     with seeded(seed):
-        encoder = _dense(outputs, *hidden, slots * dim)
+        encoder = nn.Sequential(*dense_layers(outputs, *hidden, slots * dim, between=[nn.Tanh]))
         encoder[-1].register_parameter("bias", None)  # standardizing would undo it
-        built = BlockAutoencoder(encoder, _dense(slots * dim, *hidden, outputs), slots)
+        decoder = nn.Sequential(*dense_layers(slots * dim, *hidden, outputs, between=[nn.Tanh]))
+        built = BlockAutoencoder(encoder, decoder, slots)
     built.settle(data.x.cpu())
     return built

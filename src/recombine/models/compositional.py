@@ -1,6 +1,6 @@
 """Generators f(z) = C(φ₁(z₁), …, φ_K(z_K)) with a known composition C, and monolithic ones."""
 
-from itertools import pairwise
+from functools import partial
 from math import log2
 
 import torch
@@ -12,6 +12,7 @@ from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.maps.compose import Combine, Part, combination
+from recombine.models.dense import dense_layers
 
 START = 4  # side of the map that an upsampling network starts from
 
@@ -21,49 +22,49 @@ class Affine(nn.Module):
 
     def __init__(self, parts: int, inputs: int, outputs: int) -> None:
         super().__init__()
-        alike = [nn.Linear(inputs, outputs) for _ in range(parts)]
-        self.weight = nn.Parameter(torch.stack([a.weight.detach().T for a in alike]).contiguous())
-        self.bias = nn.Parameter(torch.stack([a.bias.detach()[None] for a in alike]))
+        maps = [nn.Linear(inputs, outputs) for _ in range(parts)]
+        self.weight = nn.Parameter(torch.stack([m.weight.detach().T for m in maps]).contiguous())
+        self.bias = nn.Parameter(torch.stack([m.bias.detach()[None] for m in maps]))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Multiply and add."""
+        """Multiply by the weights and add the biases."""
         return torch.baddbmm(self.bias, h, self.weight)
 
 
 def doubling(side: int) -> Tensor:
-    """Write bilinear doubling (corners aligned) of `side` numbers as a matrix.
+    """Return bilinear doubling (corners aligned) of `side` numbers as a matrix.
 
     >>> doubling(2) @ torch.tensor([0.0, 3.0])
     tensor([0., 1., 2., 3.])
     """
-    at = torch.arange(2 * side) * (side - 1) / (2 * side - 1)
-    low = at.floor().clamp(max=side - 2).long()
-    rows, part = torch.arange(2 * side), at - low
+    position = torch.arange(2 * side) * (side - 1) / (2 * side - 1)
+    low = position.floor().clamp(max=side - 2).long()
+    rows, above = torch.arange(2 * side), position - low
     matrix = torch.zeros(2 * side, side)
-    matrix[rows, low], matrix[rows, low + 1] = 1 - part, part
+    matrix[rows, low], matrix[rows, low + 1] = 1 - above, above
     return matrix
 
 
 class Double(nn.Module):
-    """Bilinear doubling, then a 2×2 convolution of the same size, of K stacks of maps.
+    """Bilinear doubling, then a size-preserving 2×2 convolution, of K stacks of maps.
 
-    Both are linear, so the convolution mixes channels on the small map, one product for each of its
-    taps, and the taps meet while the map grows: a quarter of the products, and no large map with
-    all channels. Hidden maps are (K, n, rows, columns, channels); the `last` layer, with its few
-    channels, turns them to (K, n, channels, rows, columns).
+    Both are linear. So the convolution mixes channels on the small map, one product per tap, and
+    the taps are added while the map grows: a quarter of the products, and no large map with all
+    channels. Hidden maps are (K, n, rows, columns, channels); the `last` layer, which has few
+    channels, returns (K, n, channels, rows, columns).
     """
 
     taller: Tensor  # (2, 2 side, side): rows of the large map, and the rows below them
-    wider: Tensor  # (2 side, side · 2): columns, and those at their right
+    wider: Tensor  # (2 side, side · 2): columns, and those to their right
 
     def __init__(self, parts: int, inputs: int, outputs: int, side: int, last: bool) -> None:
         super().__init__()
         self.mix = nn.Conv2d(parts * inputs, parts * outputs, 2, groups=parts)
         here = doubling(side)
         beyond = torch.cat([here[1:], torch.zeros(1, side)])  # zeros follow the last row
-        both = torch.stack([here, beyond])
-        self.register_buffer("taller", both, persistent=False)
-        self.register_buffer("wider", both.permute(1, 2, 0).flatten(1), persistent=False)
+        taps = torch.stack([here, beyond])
+        self.register_buffer("taller", taps, persistent=False)
+        self.register_buffer("wider", taps.permute(1, 2, 0).flatten(1), persistent=False)
         self.last = last
 
     def forward(self, h: Tensor) -> Tensor:
@@ -91,14 +92,14 @@ class Double(nn.Module):
 
 
 class Map(nn.Module):
-    """Spreads a row of numbers over channels × side × side, and puts the channels last."""
+    """Reshapes a vector to channels × side × side, and puts the channels last."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
 
     def forward(self, h: Tensor) -> Tensor:
-        """Turn (K, n, channels · side²) into (K, n, side, side, channels)."""
+        """Map (K, n, channels · side²) to (K, n, side, side, channels)."""
         maps: Tensor = h.unflatten(2, (self.channels, START, START))
         return maps.permute(0, 1, 3, 4, 2)
 
@@ -109,9 +110,9 @@ def _doublings(shape: tuple[int, ...]) -> int:
     count = round(log2(max(side, 1) / START))
     if len(shape) != 3 or shape[1] != side or count < 1 or side != START * 2**count:
         raise Refused(
-            f"An upsampling network draws images (channels, side, side) of {2 * START}, "
-            f"{4 * START}, {8 * START} … pixels a side, but the targets have shape {shape}; "
-            "give channels=None for an MLP, which draws any shape."
+            f"An upsampling network needs targets (channels, side, side) with a side of "
+            f"{2 * START}, {4 * START}, {8 * START} … pixels; got shape {shape}. Pass "
+            "channels=None for an MLP, which takes any shape."
         )
     return count
 
@@ -120,27 +121,26 @@ def _network(
     parts: int, inputs: int, shape: tuple[int, ...], width: int, depth: int, channels: int | None
 ) -> nn.Sequential:
     """Build K networks side by side: (K, n, inputs) to (K, n, *shape)."""
-    layers: list[nn.Module] = []
-    for a, b in pairwise([inputs, *[width] * depth]):
-        layers += [Affine(parts, a, b), nn.ELU()]
-    before = width if depth else inputs
+    outputs = torch.Size(shape).numel() if channels is None else channels * START**2
+    sizes = (inputs, *[width] * depth, outputs)
+    layers = dense_layers(*sizes, between=[nn.ELU], layer=partial(Affine, parts))
     if channels is None:
-        return nn.Sequential(
-            *layers, Affine(parts, before, torch.Size(shape).numel()), nn.Unflatten(2, shape)
-        )
-    layers += [Affine(parts, before, channels * START**2), Map(channels)]
+        return nn.Sequential(*layers, nn.Unflatten(2, shape))
+    layers.append(Map(channels))
     count = _doublings(shape)
     for i in range(count):
         last = i == count - 1
-        drawn = shape[0] if last else channels
-        layers += [nn.ELU(), Double(parts, channels, drawn, START * 2**i, last)]
+        layers += [
+            nn.ELU(),
+            Double(parts, channels, shape[0] if last else channels, START * 2**i, last),
+        ]
     return nn.Sequential(*layers)
 
 
 class Compositional(nn.Module):
-    """Draws each part of the input by a network of its own, and combines what they draw.
+    """Renders each part of the input by its own network, and combines the rendered components.
 
-    The networks have equal shapes and run as one: their weights carry the component as first axis.
+    The networks have equal shapes and run as one: their weights have the component as first axis.
     """
 
     def __init__(
@@ -148,9 +148,9 @@ class Compositional(nn.Module):
     ) -> None:
         super().__init__()
         self.networks = networks
-        self.inputs = inputs  # numbers that each component reads
+        self.inputs = inputs  # of each component
         self.combine = combine
-        self.shared = shared  # components that one network draws, 0 if each has its own
+        self.shared = shared  # components that one network renders; 0 if each has its own
 
     @property
     def parts(self) -> list[Part]:
@@ -158,41 +158,41 @@ class Compositional(nn.Module):
         count = len(next(self.networks.parameters()))
 
         def component(k: int) -> Part:
-            def draw(z: Tensor) -> Tensor:
-                own = {name: p.chunk(count)[k] for name, p in self.networks.named_parameters()}
-                drawn: Tensor = functional_call(self.networks, own, (z[None],))[0]
-                return drawn
+            def render(z: Tensor) -> Tensor:
+                weights = {name: p.chunk(count)[k] for name, p in self.networks.named_parameters()}
+                rendered: Tensor = functional_call(self.networks, weights, (z[None],))[0]
+                return rendered
 
-            return draw
+            return render
 
         return [component(0)] * self.shared or [component(k) for k in range(count)]
 
     def draw(self, x: Tensor) -> Tensor:
-        """Draw all components: (n, …) to (K, n, *shape)."""
+        """Render all components: (n, …) to (K, n, *shape)."""
         z = x.flatten(1).unflatten(1, (-1, self.inputs)).transpose(0, 1)  # (K, n, inputs)
         if not self.shared:
-            drawn: Tensor = self.networks(z)
-            return drawn
-        drawn = self.networks(z.reshape(1, -1, self.inputs))[0]
-        return drawn.view(self.shared, len(x), *drawn.shape[1:])
+            rendered: Tensor = self.networks(z)
+            return rendered
+        rendered = self.networks(z.reshape(1, -1, self.inputs))[0]
+        return rendered.view(self.shared, len(x), *rendered.shape[1:])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Combine the parts."""
+        """Render and combine the components."""
         return self.combine(*self.draw(x))
 
 
 def only(part: Tensor) -> Tensor:
-    """Combine nothing: the composition of a generator with a single part."""
+    """Return the part: the composition function of a single component."""
     return part
 
 
 def _targets(data: Data) -> tuple[int, ...]:
-    """Read the shape of the targets, whose first axis is combined channel by channel."""
+    """Return the shape of the targets, or refuse what is neither vector nor image."""
     shape = tuple(data.y.shape[1:])
     if len(shape) not in (1, 3):
         raise Refused(
-            f"Parts are combined as vectors or as images (channels, rows, columns), but the "
-            f"targets have shape {shape}; give gray images a channel of their own."
+            "Components are combined as vectors or as images (channels, rows, columns); got "
+            f"targets of shape {shape}. Give gray images a channel axis."
         )
     return shape
 
@@ -200,8 +200,8 @@ def _targets(data: Data) -> tuple[int, ...]:
 def _sizes(width: int, depth: int, channels: int | None) -> None:
     if width < 1 or depth < 0 or (channels is not None and channels < 1):
         raise Refused(
-            f"Networks of width {width}, depth {depth} and {channels} channels were asked for; "
-            "give a width and channels of 1 or more and a depth of 0 or more."
+            "Component networks need width >= 1, depth >= 0 and channels >= 1 or None; got "
+            f"width={width}, depth={depth}, channels={channels}."
         )
 
 
@@ -218,36 +218,41 @@ def compositional(
     channels: int | None = None,
     seed: int = 0,
 ) -> nn.Module:
-    """Draw equal parts of the input by networks of their own and combine them by a known function.
+    """Render equal parts of the input by separate networks and combine them by a known function.
 
-    Each is an MLP of `depth` ELU layers; with `channels` it ends in a 4×4 map that is doubled, each
-    time by ELU, bilinear upsampling and a 2×2 convolution, until the image is reached: 16 pixels
-    take 2 doublings, 32 take 3, 64 take 4. One network may be `shared` by all components. Parts
-    have the targets' channels, and one more for `combine="alpha"`, unless `drawn` says otherwise.
+    - combine: the composition function, or its name
+    - components: how many equal parts the input has
+    - shared: use one network for all components
+    - drawn: channels of a component (default: those of the targets, one more for "alpha")
+    - width, depth: ELU layers of each network
+    - channels: None for an MLP; otherwise the network ends in a 4×4 map with so many channels that
+      is doubled until the image is reached (16 pixels take 2 doublings, 32 take 3, 64 take 4), each
+      time by ELU, bilinear upsampling and a 2×2 convolution
+
     Width 256 with 32 channels at 64 pixels is the network of Wiedemer et al. (2023).
     """
-    shape, given = _targets(data), data.x[0].numel()
+    shape, inputs = _targets(data), data.x[0].numel()
     _sizes(width, depth, channels)
-    if components < 1 or given % components:
+    if components < 1 or inputs % components:
         raise Refused(
-            f"The input has {given} numbers, which {components} components cannot share equally; "
-            "encode all of them alike and give their number as `components`."
+            f"compositional() needs a number of components that divides {inputs} inputs; got "
+            f"components={components}. Encode all components alike."
         )
     if drawn is None:
         drawn = shape[0] + (combine == "alpha")
     join = combination(combine) if isinstance(combine, str) else combine
-    each = given // components
+    each = inputs // components
     with seeded(seed):
         networks = _network(
             1 if shared else components, each, (drawn, *shape[1:]), width, depth, channels
         )
     built = Compositional(networks, each, join, components if shared else 0)
     with torch.no_grad():
-        found = tuple(built(data.x[:1].float().cpu()).shape[1:])
-    if found != shape:
+        outputs = tuple(built(data.x[:1].float().cpu()).shape[1:])
+    if outputs != shape:
         raise Refused(
-            f"Components of {drawn} channels are combined to outputs of shape {found}, but the "
-            f"targets have shape {shape}; say with `drawn` how many channels a component has."
+            f"Components with drawn={drawn} channels combine to outputs of shape {outputs}, but "
+            f"the targets have shape {shape}; set `drawn` to the channels of a component."
         )
     return built
 
@@ -256,11 +261,11 @@ def compositional(
 def monolithic(
     data: Data, *, width: int = 320, depth: int = 3, channels: int | None = None, seed: int = 0
 ) -> nn.Module:
-    """Draw the whole input by one network of the kind that `compositional` has for each part.
+    """Render the whole input by one network of the kind that `compositional` uses per component.
 
     Width 320 with 64 channels at 64 pixels is the baseline of Wiedemer et al. (2023).
     """
-    shape, given = _targets(data), data.x[0].numel()
+    shape, inputs = _targets(data), data.x[0].numel()
     _sizes(width, depth, channels)
     with seeded(seed):
-        return Compositional(_network(1, given, shape, width, depth, channels), given, only)
+        return Compositional(_network(1, inputs, shape, width, depth, channels), inputs, only)

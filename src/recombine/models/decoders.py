@@ -1,6 +1,4 @@
-"""Decoders from a code of two factors to an image: two standard ones and one that can compose."""
-
-from itertools import pairwise
+"""Decoders from a code of two factors to an image: two standard ones and one that composes."""
 
 import torch
 from torch import Tensor, nn
@@ -9,38 +7,36 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.dense import dense_layers
 
 
-def _image(data: Data) -> int:
+def _side(data: Data) -> int:
     shape = tuple(data.y.shape[1:])
     if len(shape) != 2 or shape[0] != shape[1]:
         raise Refused(
-            f"This decoder draws square gray images, but the targets have shape {shape}; "
-            "use mlp, which takes any shape."
+            f"This decoder needs square gray images as targets; got shape {shape}. Use mlp, which "
+            "takes any shape."
         )
     return shape[0]
 
 
 @model
 def mlp(data: Data, *, width: int = 256, depth: int = 3, seed: int = 0) -> nn.Module:
-    """Pass the code through `depth` ReLU layers of equal width and a linear readout."""
-    sizes = [data.x[0].numel(), *[width] * depth]
+    """Decode by `depth` ReLU layers of equal width and a linear readout."""
+    sizes = [data.x[0].numel(), *[width] * depth, data.y[0].numel()]
     with seeded(seed):
-        layers: list[nn.Module] = [nn.Flatten()]
-        for a, b in pairwise(sizes):
-            layers += [nn.Linear(a, b), nn.ReLU()]
-        layers += [nn.Linear(sizes[-1], data.y[0].numel())]
-    return nn.Sequential(*layers, nn.Unflatten(1, tuple(data.y.shape[1:])))
+        layers = dense_layers(*sizes)
+    return nn.Sequential(nn.Flatten(), *layers, nn.Unflatten(1, tuple(data.y.shape[1:])))
 
 
 @model
 def cnn(data: Data, *, channels: int = 64, depth: int = 4, seed: int = 0) -> nn.Module:
-    """Grow the code from one pixel to an image with transposed convolutions.
+    """Decode by transposed convolutions, from one pixel to an image.
 
-    One 7×7 layer makes a 7×7 map; the first layers of `depth` double it until the image fits,
-    the others keep its size, and a last one reads out a single channel.
+    A 7×7 layer makes a 7×7 map; of `depth` further layers, the first double it until the image
+    fits, the others keep its size. A last layer reads out a single channel.
     """
-    side, at = _image(data), 7
+    side, size = _side(data), 7
     with seeded(seed):
         layers: list[nn.Module] = [
             nn.Flatten(),
@@ -49,40 +45,36 @@ def cnn(data: Data, *, channels: int = 64, depth: int = 4, seed: int = 0) -> nn.
             nn.ReLU(),
         ]
         for _ in range(depth):
-            grow = at < side
+            grow = size < side
             kernel, stride = (4, 2) if grow else (3, 1)
             layers += [nn.ConvTranspose2d(channels, channels, kernel, stride, 1), nn.ReLU()]
-            at = 2 * at if grow else at
+            size = 2 * size if grow else size
         layers += [nn.ConvTranspose2d(channels, 1, 3, 1, 1)]
-    if at < side:
+    if size < side:
         raise Refused(
-            f"A CNN of depth {depth} reaches {at}×{at} pixels, but the images have {side}×{side}; "
-            "make it deeper."
+            f"cnn() with depth={depth} reaches {size}×{size} pixels, but the images have "
+            f"{side}×{side}; increase depth."
         )
-    if at > side:
+    if size > side:
         layers += [nn.Upsample(size=(side, side), mode="nearest")]
     return nn.Sequential(*layers, nn.Flatten(1, 2))
 
 
 class Outer(nn.Module):
-    """Renders each factor on its own axis, multiplies the two, and adds a learned contrast."""
+    """Renders each factor on its own axis, multiplies the two, and scales by a learned contrast."""
 
     def __init__(self, inputs: int, side: int, width: int, depth: int, level: float) -> None:
         super().__init__()
 
         def profile() -> nn.Sequential:
-            sizes = [inputs // 2, *[width] * depth]
-            layers: list[nn.Module] = []
-            for a, b in pairwise(sizes):
-                layers += [nn.Linear(a, b), nn.ReLU()]
-            return nn.Sequential(*layers, nn.Linear(sizes[-1], side))
+            return nn.Sequential(*dense_layers(inputs // 2, *[width] * depth, side))
 
         self.across, self.down = profile(), profile()
-        self.level = nn.Parameter(torch.tensor(level))  # start from the background
+        self.level = nn.Parameter(torch.tensor(level))  # starts at the background
         self.contrast = nn.Parameter(torch.ones(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Draw column profile times row profile."""
+        """Multiply row and column profiles."""
         left, right = x.flatten(1).chunk(2, dim=1)
         image: Tensor = self.down(right)[:, :, None] * self.across(left)[:, None, :]
         return self.level + self.contrast * image
@@ -90,14 +82,14 @@ class Outer(nn.Module):
 
 @model
 def outer(data: Data, *, width: int = 64, depth: int = 1, seed: int = 0) -> nn.Module:
-    """Render each of two factors on its own axis and multiply: a composition known in advance.
+    """Render each of two factors on its own axis and multiply the two profiles.
 
-    Wiedemer et al. (2023) call this a compositional model with a known composition function.
+    A compositional model with a known composition function, in the terms of Wiedemer et al. (2023).
     """
     if data.x[0].numel() % 2:
         raise Refused(
-            f"The outer decoder takes two codes of equal length, but the input has "
-            f"{data.x[0].numel()} numbers; encode both factors alike."
+            f"outer() needs two codes of equal length; the input has {data.x[0].numel()} numbers. "
+            "Encode both factors alike."
         )
     with seeded(seed):
-        return Outer(data.x[0].numel(), _image(data), width, depth, float(data.y.median()))
+        return Outer(data.x[0].numel(), _side(data), width, depth, float(data.y.median()))

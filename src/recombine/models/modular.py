@@ -1,9 +1,9 @@
-"""Networks for tasks of independent parts: fully connected, with a waist, or modular by design."""
+"""Networks for independent subtasks: fully connected, with a bottleneck, or modular by design."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,14 +13,15 @@ from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.models.compositional import Affine
+from recombine.models.dense import dense_layers
 from recombine.training.noise import Noise
 
-SLOPE = 0.1  # of leaky units, below zero
+SLOPE = 0.1  # of leaky ReLUs, below zero
 ACTIVATIONS = ("leaky", "tanh", "sigmoid", "linear")
 
 
 def unit(activation: str) -> nn.Module:
-    """Build the function of a hidden unit by its name."""
+    """Build an activation function by its name."""
     if activation not in ACTIVATIONS:
         raise nearest("activation", activation, ACTIVATIONS)
     return {
@@ -32,28 +33,26 @@ def unit(activation: str) -> nn.Module:
 
 
 def _check(data: Data, widths: Sequence[int]) -> tuple[int, int]:
-    """Read the numbers in and out, or refuse data that are not rows of numbers."""
+    """Return the numbers of inputs and outputs, or refuse data that are not vectors."""
     if data.x.ndim != 2 or data.y.ndim != 2 or not data.y.is_floating_point():
         raise Refused(
-            f"This network takes rows of numbers to rows of numbers, but inputs and targets have "
-            f"shapes {tuple(data.x.shape[1:])} and {tuple(data.y.shape[1:])}; use relu_mlp, which "
-            "takes any shape."
+            "This network needs vectors as inputs and as targets; got shapes "
+            f"{tuple(data.x.shape[1:])} and {tuple(data.y.shape[1:])}. Use relu_mlp, which takes "
+            "any shape."
         )
     if min(widths, default=1) < 1:
-        raise Refused(f"Layers of {tuple(widths)} units were asked for; give 1 or more.")
+        raise Refused(f"Hidden layers need 1 unit or more; got widths {tuple(widths)}.")
     return data.x.shape[1], data.y.shape[1]
 
 
 def _chain(
     sizes: Sequence[int], activation: str, bias: bool, noise: Noise | None = None
 ) -> list[nn.Module]:
-    """Put linear layers, units and noise in a row; the last linear layer is the readout."""
-    layers: list[nn.Module] = []
-    for a, b in pairwise(sizes[:-1]):
-        layers += [nn.Linear(a, b, bias=bias), unit(activation)]
-        if noise:
-            layers += [Noise(noise.amount, noise.power, at_test=noise.at_test)]
-    return [*layers, nn.Linear(sizes[-2], sizes[-1], bias=bias)]
+    """Build linear layers with activation functions and noise between them."""
+    between: list[Callable[[], nn.Module]] = [partial(unit, activation)]
+    if noise:
+        between.append(partial(Noise, noise.amount, noise.power, at_test=noise.at_test))
+    return dense_layers(*sizes, between=between, layer=partial(nn.Linear, bias=bias))
 
 
 @model
@@ -65,10 +64,10 @@ def fully_connected(
     noise: Noise | None = None,
     seed: int = 0,
 ) -> nn.Module:
-    """Pass numbers through fully connected layers; `noise` disturbs the units of each hidden one.
+    """Fully connected layers, with `noise` added to the activity of hidden units.
 
-    Units are leaky (0.1), tanh, sigmoid or linear; a linear network has no biases. Weights begin
-    as torch draws them (Qian et al. 2025).
+    Activations are leaky (slope 0.1), tanh, sigmoid or linear; a linear network has no biases.
+    Weights are initialized by torch's default (Qian et al. 2025).
     """
     inputs, outputs = _check(data, widths)
     with seeded(seed):
@@ -80,14 +79,14 @@ def fully_connected(
 def bottleneck(
     data: Data, *, width: int = 128, waist: int = 2, activation: str = "leaky", seed: int = 0
 ) -> nn.Module:
-    """Pass numbers through a wide layer, a narrow one and a wide one: modules could form here."""
+    """Fully connected layers with a narrow one in the middle, where modules could form."""
     return fully_connected(data, widths=(width, waist, width), activation=activation, seed=seed)
 
 
 class Modular(nn.Module):
-    """Reads each number by a network of its own that ends in one number, then mixes these.
+    """Maps each input by its own network to one number, then mixes these numbers.
 
-    The networks have equal shapes and run as one: their weights carry the module as first axis.
+    The networks have equal shapes and run as one: their weights have the module as first axis.
     """
 
     def __init__(self, networks: nn.Sequential, unit: nn.Module, mixer: nn.Sequential) -> None:
@@ -95,12 +94,12 @@ class Modular(nn.Module):
         self.networks, self.unit, self.mixer = networks, unit, mixer
 
     def parts(self, x: Tensor) -> Tensor:
-        """Give what each module says: (n, inputs), before the unit that the mixer reads."""
-        said: Tensor = self.networks(x.T[..., None])
-        return said[..., 0].T
+        """Return the output of each module, before the activation function: (n, inputs)."""
+        outputs: Tensor = self.networks(x.T[..., None])
+        return outputs[..., 0].T
 
     def forward(self, x: Tensor) -> Tensor:
-        """Mix what the modules say."""
+        """Mix the outputs of the modules."""
         out: Tensor = self.mixer(self.unit(self.parts(x)))
         return out
 
@@ -115,20 +114,24 @@ def pre_modular(
     activation: str = "leaky",
     seed: int = 0,
 ) -> nn.Module:
-    """Read each number by a network of its own, which says one number, and mix these.
+    """Map each input by its own network to one number, and mix these by a fully connected network.
 
-    Networks have `depth` hidden layers of `width`; a unit stands between them and the mixer
+    Modules have `depth` hidden layers of `width`; an activation function follows them
     (Qian et al. 2025).
     """
     inputs, outputs = _check(data, [width, *mixer])
     if depth < 1:
-        raise Refused(f"Modules of {depth} hidden layers were asked for; give 1 or more.")
-    layers: list[nn.Module] = []
+        raise Refused(f"Modules need depth >= 1; got depth={depth}.")
     with seeded(seed):
-        for a, b in pairwise([1, *[width] * depth, 1]):
-            layers += [Affine(inputs, a, b), unit(activation)]
-        mix = _chain([inputs, *mixer, outputs], activation, True)
-    return Modular(nn.Sequential(*layers[:-1]), unit(activation), nn.Sequential(*mix))
+        modules = _side_by_side(inputs, [1, *[width] * depth, 1], activation)
+        mix = nn.Sequential(*_chain([inputs, *mixer, outputs], activation, True))
+    return Modular(modules, unit(activation), mix)
+
+
+def _side_by_side(count: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
+    """Build networks of equal sizes that run as one."""
+    layer = partial(Affine, count)
+    return nn.Sequential(*dense_layers(*sizes, between=[partial(unit, activation)], layer=layer))
 
 
 @model
@@ -141,15 +144,15 @@ def module_then_bulk(
     activation: str = "leaky",
     seed: int = 0,
 ) -> nn.Module:
-    """Read each number by a module of `depth` small layers, then by a fully connected block.
+    """Map each input by a module of `depth` small layers, followed by a fully connected block.
 
-    Deeper modules can take over what is not linear in the task (Qian et al. 2025).
+    Deeper modules can learn the nonlinear part of the task (Qian et al. 2025).
     """
     return pre_modular(data, width=width, depth=depth, mixer=bulk, activation=activation, seed=seed)
 
 
 class Separate(nn.Module):
-    """Takes each number to an output of its own by a network that no other network meets."""
+    """Maps each input to its own output by separate networks."""
 
     def __init__(self, networks: nn.Sequential) -> None:
         super().__init__()
@@ -161,7 +164,7 @@ class Separate(nn.Module):
         return out[..., 0].T
 
     def whole(self) -> nn.Sequential:
-        """Write the networks as one chain of linear layers whose weights are blocks."""
+        """Return the networks as one chain of linear layers with block-diagonal weights."""
         layers: list[nn.Module] = []
         for layer in self.networks:
             if not isinstance(layer, Affine):
@@ -184,19 +187,16 @@ def separate(
     activation: str = "leaky",
     seed: int = 0,
 ) -> nn.Module:
-    """Take each number to an output of its own by a small network: modules by design.
+    """Map each input to its own output by a small network: modules by design.
 
-    Four of the default widths side by side have as many units as `fully_connected`
+    Four networks of the default widths have as many units as `fully_connected`
     (Qian et al. 2025).
     """
     inputs, outputs = _check(data, widths)
     if inputs != outputs:
         raise Refused(
-            f"Separate networks give one output for each input, but there are {inputs} inputs and "
-            f"{outputs} outputs; use fully_connected."
+            f"separate() needs one output per input; got {inputs} inputs and {outputs} outputs. "
+            "Use fully_connected."
         )
-    layers: list[nn.Module] = []
     with seeded(seed):
-        for a, b in pairwise([1, *widths, 1]):
-            layers += [Affine(inputs, a, b), unit(activation)]
-    return Separate(nn.Sequential(*layers[:-1]))
+        return Separate(_side_by_side(inputs, [1, *widths, 1], activation))

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import pairwise
 from math import ceil, sqrt
 
 import torch
@@ -12,47 +11,50 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.dense import dense_layers
 
 
 @model
 def relu_mlp(
     data: Data, *, width: int = 1000, depth: int = 1, scale: float = 1.0, seed: int = 0
 ) -> nn.Module:
-    """Pass the input through `depth` ReLU layers whose initial weights have a chosen scale.
+    """Build `depth` ReLU layers whose initial weights have a chosen scale.
 
     Weights have standard deviation scale·√(2/fan_in), biases lie within ±scale·√(1/fan_in).
     Scale 1 trains lazily (features hardly move), a small scale richly (Lippl & Stachenfeld 2025).
     """
+
+    def scaled(inputs: int, outputs: int) -> nn.Linear:
+        linear, bound = nn.Linear(inputs, outputs), scale * sqrt(1 / inputs)
+        nn.init.normal_(linear.weight, std=scale * sqrt(2 / inputs))
+        nn.init.uniform_(linear.bias, -bound, bound)
+        return linear
+
     sizes = [data.x[0].numel(), *[width] * depth, data.y[0].numel()]
-    layers: list[nn.Module] = [nn.Flatten()]
     with seeded(seed):
-        for a, b in pairwise(sizes):
-            linear = nn.Linear(a, b)
-            nn.init.normal_(linear.weight, std=scale * sqrt(2 / a))
-            nn.init.uniform_(linear.bias, -scale * sqrt(1 / a), scale * sqrt(1 / a))
-            layers += [linear, nn.ReLU()]
-    return nn.Sequential(*layers[:-1], _answer(data))  # no ReLU after the readout
+        layers = dense_layers(*sizes, layer=scaled)
+    return nn.Sequential(nn.Flatten(), *layers, _reshape(data))
 
 
 def _picture(data: Data) -> tuple[int, int, int]:
-    """Read channels, rows and columns of the inputs; gray images may leave out their channel."""
+    """Return channels, rows and columns of the inputs; gray images may have no channel axis."""
     shape = tuple(data.x.shape[1:])
     if len(shape) not in (2, 3):
         raise Refused(
-            f"This network looks at images (channels, rows, columns), but the inputs have shape "
-            f"{shape}; use relu_mlp, which takes any shape."
+            f"This network needs images (channels, rows, columns) as inputs; got shape {shape}. "
+            "Use relu_mlp, which takes any shape."
         )
     channels, rows, cols = shape if len(shape) == 3 else (1, *shape)
     return channels, rows, cols
 
 
 def _channels(data: Data) -> nn.Module:
-    """Give gray images their channel."""
+    """Add a channel axis to gray images."""
     return nn.Identity() if data.x.ndim == 4 else nn.Unflatten(1, (1, data.x.shape[1]))
 
 
-def _answer(data: Data) -> nn.Module:
-    """Give a row of numbers the targets' shape."""
+def _reshape(data: Data) -> nn.Module:
+    """Reshape vectors to the targets' shape."""
     return nn.Unflatten(1, tuple(data.y.shape[1:]))
 
 
@@ -65,29 +67,27 @@ def convnet(
     kernel: int = 5,
     seed: int = 0,
 ) -> nn.Module:
-    """Pass an image through convolutions without padding, one pooling and some dense layers.
+    """Build convolutions without padding, one pooling and some dense layers.
 
-    Each convolution is followed by ReLU and batch norm, in this order, and a 2×2 maximum is taken
+    Each convolution is followed by ReLU and batch norm, in this order, and a 2×2 max pooling comes
     before the second half of them: `features.11` is the fourth ReLU, as in the authors' code.
     """
-    at, rows, cols = seen = _picture(data)
+    depth, rows, cols = shape = _picture(data)
     features: list[nn.Module] = []
-    head: list[nn.Module] = [nn.Flatten()]
     with seeded(seed):
         for i, c in enumerate(channels):
             if i == len(channels) // 2:
                 features += [nn.MaxPool2d(2)]
                 rows, cols = rows // 2, cols // 2
-            features += [nn.Conv2d(at, c, kernel), nn.ReLU(), nn.BatchNorm2d(c)]
-            at, rows, cols = c, rows - kernel + 1, cols - kernel + 1
+            features += [nn.Conv2d(depth, c, kernel), nn.ReLU(), nn.BatchNorm2d(c)]
+            depth, rows, cols = c, rows - kernel + 1, cols - kernel + 1
         if min(rows, cols) < 1:
             raise Refused(
-                f"Images of {seen[1]}×{seen[2]} pixels are too small for {len(channels)} "
-                f"convolutions of {kernel}×{kernel} and a pooling; take fewer channels or a "
+                f"Images of {shape[1]}×{shape[2]} pixels are too small for {len(channels)} "
+                f"convolutions of {kernel}×{kernel} and a pooling; pass fewer channels or a "
                 "smaller kernel, such as channels=(16, 16), kernel=3."
             )
-        for a, b in pairwise([at * rows * cols, *dense, data.y[0].numel()]):
-            head += [nn.Linear(a, b), nn.ReLU()]
+        head = dense_layers(depth * rows * cols, *dense, data.y[0].numel())
         for layer in (*features, *head):
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
@@ -96,13 +96,13 @@ def convnet(
         OrderedDict(
             image=_channels(data),
             features=nn.Sequential(*features),
-            head=nn.Sequential(*head[:-1], _answer(data)),
+            head=nn.Sequential(nn.Flatten(), *head, _reshape(data)),
         )
     )
 
 
 class Block(nn.Module):
-    """Two 3×3 convolutions beside a shortcut."""
+    """Two 3×3 convolutions and a shortcut around them."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Block(nn.Module):
         )
         self.shortcut: nn.Module = nn.Identity()
         if stride > 1 or inputs != outputs:
-            # Every second place, then a 1×1 convolution: one with a stride does the same, but its
+            # Subsampling, then a 1×1 convolution: a strided convolution does the same, but its
             # gradient overwrites memory in channels-last order (torch 2.13, AVX2).
             self.shortcut = nn.Sequential(
                 nn.MaxPool2d(1, stride),
@@ -125,7 +125,7 @@ class Block(nn.Module):
         self.relu = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the shortcut and rectify."""
+        """Add the shortcut and apply ReLU."""
         out: Tensor = self.relu(self.body(x) + self.shortcut(x))
         return out
 
@@ -138,39 +138,41 @@ def resnet(
     blocks: Sequence[int] = (2, 2, 2, 2),
     seed: int = 0,
 ) -> nn.Module:
-    """Pass an image through stages of residual blocks, each stage but the first at half the size.
+    """Build stages of residual blocks, each stage but the first at half the size.
 
-    A 3×3 stem, one number of `blocks` for each of `channels`, the mean over places, a readout.
+    A 3×3 stem, stages of `blocks` with `channels`, the mean over pixels, a readout.
     """
     if len(channels) != len(blocks):
         raise Refused(
-            f"{len(channels)} numbers of channels and {len(blocks)} of blocks were given; "
-            "give one of each for every stage."
+            f"resnet() needs channels and blocks of every stage; got {len(channels)} channels and "
+            f"{len(blocks)} blocks."
         )
-    at, stages = channels[0], []
+    depth, stages = channels[0], []
     with seeded(seed):
         stem = nn.Sequential(
-            nn.Conv2d(_picture(data)[0], at, 3, 1, 1, bias=False), nn.BatchNorm2d(at), nn.ReLU()
+            nn.Conv2d(_picture(data)[0], depth, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(depth),
+            nn.ReLU(),
         )
         for i, (c, count) in enumerate(zip(channels, blocks, strict=True)):
-            stage = [Block(c if j else at, c, 2 if i and not j else 1) for j in range(count)]
+            stage = [Block(c if j else depth, c, 2 if i and not j else 1) for j in range(count)]
             stages.append(nn.Sequential(*stage))
-            at = c
-        readout = nn.Linear(at, data.y[0].numel())
+            depth = c
+        readout = nn.Linear(depth, data.y[0].numel())
     return nn.Sequential(
         OrderedDict(
             image=_channels(data),
             stem=stem,
             stages=nn.Sequential(*stages),
-            head=nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), readout, _answer(data)),
+            head=nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), readout, _reshape(data)),
         )
     )
 
 
 class Tokens(nn.Module):
-    """Cuts an image into patches, embeds each with its place, and puts a class token first.
+    """Cuts an image into patches, embeds each with its position, and puts a class token first.
 
-    Images that no whole number of patches covers are padded with zeros below and at the right.
+    Images are zero-padded at the bottom and right to a whole number of patches.
     """
 
     def __init__(self, shape: tuple[int, int, int], patch: int, dim: int, dropout: float) -> None:
@@ -185,7 +187,7 @@ class Tokens(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give (n, patches + 1, dim) tokens."""
+        """Return (n, patches + 1, dim) tokens."""
         patches = self.embed(self.cut(self.pad(x)).mT)
         first = self.token.expand(len(x), 1, -1)
         tokens: Tensor = self.dropout(torch.cat([first, patches], dim=1) + self.place)
@@ -193,7 +195,7 @@ class Tokens(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention with heads of a size of their own."""
+    """Self-attention with heads of any size."""
 
     def __init__(self, dim: int, heads: int, head_dim: int, dropout: float) -> None:
         super().__init__()
@@ -218,16 +220,16 @@ class Residual(nn.Module):
         self.norm, self.layer = nn.LayerNorm(dim), layer
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the layer's answer."""
+        """Add the layer's output."""
         out: Tensor = x + self.layer(self.norm(x))
         return out
 
 
 class First(nn.Module):
-    """Reads the class token."""
+    """Selects the class token."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop all tokens but the first."""
+        """Return the first token."""
         return x[:, 0]
 
 
@@ -244,14 +246,14 @@ def vit(
     dropout: float = 0.1,
     seed: int = 0,
 ) -> nn.Module:
-    """Cut an image into patches and pass them through a transformer; read out its class token."""
+    """Build a vision transformer on patches of an image, with a readout of its class token."""
     layers: list[nn.Module] = []
     with seeded(seed):
         tokens = Tokens(_picture(data), patch, dim, dropout)
         for _ in range(depth):
             attention = Attention(dim, heads, head_dim, dropout)
-            wide = [nn.Linear(dim, mlp), nn.GELU(), nn.Dropout(dropout)]
-            dense = nn.Sequential(*wide, nn.Linear(mlp, dim), nn.Dropout(dropout))
+            hidden = [nn.Linear(dim, mlp), nn.GELU(), nn.Dropout(dropout)]
+            dense = nn.Sequential(*hidden, nn.Linear(mlp, dim), nn.Dropout(dropout))
             layers += [Residual(dim, attention), Residual(dim, dense)]
         readout = nn.Linear(dim, data.y[0].numel())
     return nn.Sequential(
@@ -259,6 +261,6 @@ def vit(
             image=_channels(data),
             tokens=tokens,
             layers=nn.Sequential(*layers),
-            head=nn.Sequential(First(), nn.LayerNorm(dim), readout, _answer(data)),
+            head=nn.Sequential(First(), nn.LayerNorm(dim), readout, _reshape(data)),
         )
     )

@@ -1,4 +1,4 @@
-"""Networks that draw a code in pixel space, and one that reads it back from an image."""
+"""Decoders that work in pixel space, and an encoder that reads the code from an image."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,34 +14,35 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.dense import dense_layers
 from recombine.training.penalties import LowRank
 
-PIECE = 32  # images drawn at once where no gradient is wanted; a token a pixel takes much memory
+PIECE = 32  # images decoded at once without gradients; one token per pixel takes much memory
 
 
 def _side(shape: Sequence[int], role: str) -> int:
-    """Read the side of square gray images, or refuse others."""
+    """Return the side of square gray images, or refuse others."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise Refused(
-            f"This network takes square gray images as its {role}, but they have shape "
-            f"{tuple(shape)}; give N×N pixels without channels."
+            f"This network needs square gray images (side, side) as {role}; got shape "
+            f"{tuple(shape)}."
         )
     return shape[0]
 
 
-def _flat(x: Tensor, wanted: int) -> Tensor:
-    """Give each code as a row, or refuse codes of another length than the network's."""
-    rows = x.flatten(1)
-    if rows.shape[1] != wanted:
+def _flat(x: Tensor, length: int) -> Tensor:
+    """Return codes as vectors, or refuse codes of another length than the network's."""
+    codes = x.flatten(1)
+    if codes.shape[1] != length:
         raise Refused(
-            f"This network reads codes of {wanted} numbers, but was given {rows.shape[1]}; "
-            "encode points as in the data that it was built for."
+            f"This network needs codes of length {length}; got length {codes.shape[1]}. Encode "
+            "points as in the data that it was built for."
         )
-    return rows
+    return codes
 
 
 def _mapped(x: Tensor) -> bool:
-    """Tell whether `vmap` is at work, which lets no one look at values."""
+    """Tell whether `vmap` is active, which forbids looking at values."""
     try:
         bool(x.isnan().any())
     except RuntimeError:
@@ -50,21 +51,21 @@ def _mapped(x: Tensor) -> bool:
 
 
 def places(side: int, width: int) -> Tensor:
-    """Write the place of every pixel, row by row, as sines and cosines of its column and its row.
+    """Encode the position of every pixel, row by row, by sines and cosines: (pixels, width).
 
-    Four numbers for each frequency: sine and cosine of the column, then of the row.
+    Four numbers per frequency: sine and cosine of the column, then of the row.
 
     >>> places(2, 4)[1]
     tensor([0.8415, 0.5403, 0.0000, 1.0000])
     """
     row, column = torch.meshgrid(*[torch.arange(side).float()] * 2, indexing="ij")
     frequency = torch.exp(torch.arange(0, width, 4) * (-log(10_000.0) / width))
-    across, down = (at.reshape(-1, 1) * frequency for at in (column, row))
+    across, down = (axis.reshape(-1, 1) * frequency for axis in (column, row))
     return torch.stack([across.sin(), across.cos(), down.sin(), down.cos()], dim=2).flatten(1)
 
 
 class Pixels(nn.Module):
-    """Draws every pixel from the code plus the pixel's place, by layers on one token a pixel."""
+    """Decodes by layers on one token per pixel: the code plus the pixel's position."""
 
     place: Tensor
 
@@ -77,15 +78,15 @@ class Pixels(nn.Module):
         self.readout = nn.Linear(width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Draw, piece by piece unless a gradient or a hook wants all activations at once."""
+        """Decode, in pieces unless gradients or hooks need all activations at once."""
         code = _flat(x, self.inputs)
         whole = torch.is_grad_enabled() or any(part._forward_hooks for part in self.modules())
         pieces = [code] if whole else code.split(PIECE)
         # The fast attention on a CPU cannot be mapped.
         with sdpa_kernel(SDPBackend.MATH) if _mapped(code) else nullcontext():
-            return torch.cat([self._draw(piece) for piece in pieces])
+            return torch.cat([self._decode(piece) for piece in pieces])
 
-    def _draw(self, code: Tensor) -> Tensor:
+    def _decode(self, code: Tensor) -> Tensor:
         tokens = self.embed(code)[:, None] + self.place  # (n, pixels, width)
         image: Tensor = self.readout(self.layers(tokens))
         return image.reshape(-1, self.side, self.side)
@@ -94,8 +95,8 @@ class Pixels(nn.Module):
 def _check_width(width: int, heads: int) -> None:
     if min(width, heads) < 1 or width % 4 or width % heads:
         raise Refused(
-            f"Tokens of width {width} with {heads} heads were asked for; give a width that 4 (sine "
-            "and cosine of column and row) and the heads divide."
+            "Tokens need a width divisible by 4 (sine and cosine of column and row) and by the "
+            f"number of heads; got width={width}, heads={heads}."
         )
 
 
@@ -110,9 +111,9 @@ def pixel_transformer(
     dropout: float = 0.1,
     seed: int = 0,
 ) -> nn.Module:
-    """Give the code to one token a pixel, let the tokens attend to each other, and read them out.
+    """Decode by a transformer with one token per pixel, each given the code and its position.
 
-    `depth` layers with normalization after each sum; places are written by fixed sines and cosines.
+    `depth` layers with normalization after each sum; positions are fixed sines and cosines.
     """
     side = _side(data.y.shape[1:], "targets")
     _check_width(width, heads)
@@ -126,9 +127,9 @@ def pixel_transformer(
 
 @model
 def spatial_mlp(data: Data, *, width: int = 256, depth: int = 2, seed: int = 0) -> nn.Module:
-    """Draw each pixel on its own from the code and the pixel's place, by `depth` PReLU layers.
+    """Decode each pixel separately from the code and its position, by `depth` PReLU layers.
 
-    The pixel transformer without attention: a coordinate network, conditioned on the code.
+    The pixel transformer without attention: a coordinate network conditioned on the code.
     """
     side = _side(data.y.shape[1:], "targets")
     _check_width(width, 1)
@@ -138,12 +139,12 @@ def spatial_mlp(data: Data, *, width: int = 256, depth: int = 2, seed: int = 0) 
 
 
 def _one_hot(code: Tensor) -> bool:
-    """Tell whether every row is zeros but for a single one."""
+    """Tell whether every row is zero except for a single 1."""
     return bool((((code != 0).sum(dim=1) == 1) & (code == 1).any(dim=1)).all())
 
 
 class Embedding(LowRank):
-    """Gives each token an image: Σₖ λₖ l̂ₖ r̂ₖᵀ, with vectors normalized to length 1."""
+    """Embeds each token as an image: Σₖ λₖ l̂ₖ r̂ₖᵀ, with vectors normalized to length 1."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
@@ -152,7 +153,7 @@ class Embedding(LowRank):
         self.right = nn.Parameter(normalize(torch.randn(side, side, side), dim=2))
 
     def images(self, tokens: Tensor | slice) -> Tensor:
-        """Multiply out the images of some tokens; the lengths go into the values, which are few."""
+        """Compute the images of some tokens; the few values carry the normalization."""
         left, right = (
             self.left[tokens],
             self.right[tokens],
@@ -163,18 +164,18 @@ class Embedding(LowRank):
         return images
 
     def forward(self, code: Tensor) -> Tensor:
-        """Sum the tokens' images, weighted by the code; a one-hot code picks one of them."""
+        """Sum the tokens' images, weighted by the code; a one-hot code selects one of them."""
         images = self.images(slice(None))
         # A derivative with respect to the code needs all tokens.
         if code.requires_grad or _mapped(code) or not _one_hot(code):
-            summed: Tensor = torch.tensordot(code, images, dims=1)
-            return summed
-        picked: Tensor = embedding(code.argmax(dim=1), images.flatten(1))
-        return picked.view(-1, *images.shape[1:])
+            weighted: Tensor = torch.tensordot(code, images, dims=1)
+            return weighted
+        selected: Tensor = embedding(code.argmax(dim=1), images.flatten(1))
+        return selected.view(-1, *images.shape[1:])
 
 
 class Rendered(nn.Module):
-    """Draws the embeddings of the two factors as two channels of a small convolutional network."""
+    """Mixes the embeddings of two factors, as two channels, by a small convolutional network."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
@@ -194,16 +195,16 @@ class Rendered(nn.Module):
 
 @model
 def low_rank(data: Data, *, seed: int = 0) -> nn.Module:
-    """Draw each value of each factor as an image of learned rank, and mix the two locally.
+    """Embed each value of each factor as an image of learned rank, and mix the two locally.
 
-    It composes if `rank_entropy` and `stripe_variance` are among the penalties (Liang et al. 2025);
-    without them the same network memorizes.
+    It generalizes with the penalties `rank_entropy` and `stripe_variance`; without them the same
+    network memorizes (Liang et al. 2025).
     """
-    side, given = _side(data.y.shape[1:], "targets"), data.x[0].numel()
-    if given != 2 * side:
+    side, inputs = _side(data.y.shape[1:], "targets"), data.x[0].numel()
+    if inputs != 2 * side:
         raise Refused(
-            f"Low-rank embeddings of {side}×{side} pixels take two codes of {side} numbers each, "
-            f"but the input has {given}; use a one-hot or population code."
+            f"low_rank() needs two codes of length {side}, the side of the images; got {inputs} "
+            "inputs. Use a one-hot or population code."
         )
     with seeded(seed):
         return Rendered(side)
@@ -213,13 +214,13 @@ def low_rank(data: Data, *, seed: int = 0) -> nn.Module:
 def encoder(
     data: Data, *, channels: Sequence[int] = (32, 64, 128), hidden: int = 128, seed: int = 0
 ) -> nn.Module:
-    """Read the code from an image: convolutions that halve it, a hidden layer and a readout."""
-    side = at = _side(data.x.shape[1:], "inputs")
+    """Predict the code from an image: convolutions that halve it, a hidden layer and a readout."""
+    side = size = _side(data.x.shape[1:], "inputs")
     layers: list[nn.Module] = [nn.Unflatten(1, (1, side))]
     with seeded(seed):
         for a, b in pairwise([1, *channels]):
             layers += [nn.Conv2d(a, b, 3, 2, 1), nn.ReLU()]
-            at = (at + 1) // 2
-        layers += [nn.Flatten(), nn.Linear([1, *channels][-1] * at * at, hidden), nn.ReLU()]
-        layers += [nn.Linear(hidden, data.y[0].numel())]
+            size = (size + 1) // 2
+        features = [1, *channels][-1] * size * size
+        layers += [nn.Flatten(), *dense_layers(features, hidden, data.y[0].numel())]
     return nn.Sequential(*layers, nn.Unflatten(1, tuple(data.y.shape[1:])))

@@ -1,6 +1,5 @@
-"""Autoencoders whose code is a set of slots: convolutions with a sum, and Slot Attention."""
+"""Autoencoders whose code is a set of slots: an additive convolutional one and Slot Attention."""
 
-from itertools import pairwise
 from math import log2
 from typing import Literal, final
 
@@ -12,6 +11,7 @@ from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.maps.slots import Layered
+from recombine.models.dense import dense_layers
 
 SMALL = 4  # side of the map between convolutions and dense layers
 Masks = Literal["softmax", "sigmoid"]
@@ -19,59 +19,49 @@ Initial = Literal["fixed", "random"]
 
 
 def image_shape(data: Data) -> tuple[int, int]:
-    """Read channels and side of the images to encode and draw, or refuse others."""
+    """Return channels and side of the images of an autoencoder, or refuse other data."""
     shape = tuple(data.x.shape[1:])
-    wanted = tuple(data.y.shape[1:])
-    if len(shape) != 3 or shape[1] != shape[2] or wanted != shape:
+    targets = tuple(data.y.shape[1:])
+    if len(shape) != 3 or shape[1] != shape[2] or targets != shape:
         raise Refused(
-            f"A slot autoencoder draws the square images (channels, side, side) that it is given, "
-            f"but inputs have shape {shape} and targets {wanted}; use a task whose inputs and "
-            "targets are the same images."
+            "A slot autoencoder needs square images (channels, side, side) that are their own "
+            f"targets; got inputs of shape {shape} and targets of shape {targets}."
         )
     return shape[0], shape[1]
 
 
 def positive(**numbers: int) -> None:
     """Refuse sizes below 1, by name."""
-    if min(numbers.values()) < 1:
-        said = ", ".join(f"{name}={value}" for name, value in numbers.items())
-        raise Refused(f"A slot autoencoder with {said} was asked for; all must be 1 or more.")
-
-
-def _dense(*sizes: int) -> list[nn.Module]:
-    """Make dense layers with ELU between them."""
-    layers: list[nn.Module] = []
-    for a, b in pairwise(sizes):
-        layers += [nn.Linear(a, b), nn.ELU()]
-    return layers[:-1]
+    if bad := [f"{name}={value}" for name, value in numbers.items() if value < 1]:
+        raise Refused(f"A slot autoencoder needs sizes of 1 or more; got {', '.join(bad)}.")
 
 
 @final
 class Additive(Layered):
-    """Reads all slots by one network, and draws each by another that they share."""
+    """Encodes all slots by one network, and decodes each by another that they share."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 
     def encode(self, x: Tensor) -> Tensor:
-        """Read the slots."""
+        """Encode into slots."""
         z: Tensor = self.encoder(x)
         return z
 
     def parts(self, z: Tensor) -> Tensor:
-        """Draw the slots, each by itself."""
-        drawn: Tensor = self.decoder(z.flatten(0, 1))
-        return drawn.view(*z.shape[:2], *drawn.shape[1:])
+        """Decode every slot separately."""
+        images: Tensor = self.decoder(z.flatten(0, 1))
+        return images.view(*z.shape[:2], *images.shape[1:])
 
 
 @model
 def slot_autoencoder(
     data: Data, *, slots: int = 2, dim: int = 6, channels: int = 32, seed: int = 0
 ) -> nn.Module:
-    """Encode an image into slots by convolutions, draw each slot by a shared network, and add.
+    """Encode an image into slots by convolutions, decode each by a shared network, and add.
 
-    Convolutions halve the image until 4×4 pixels are left: 64 take 4 of them, 32 take 3, 16 take 2;
+    Convolutions halve the image down to 4×4 pixels: 64 take 4 of them, 32 take 3, 16 take 2;
     transposed ones double it again (Wiedemer et al. 2024).
     """
     depth, side = image_shape(data)
@@ -79,34 +69,35 @@ def slot_autoencoder(
     halvings = round(log2(side / SMALL))
     if halvings < 1 or side != SMALL * 2**halvings:
         raise Refused(
-            f"This autoencoder halves images of {2 * SMALL}, {4 * SMALL}, {8 * SMALL} … pixels a "
-            f"side down to {SMALL}, but these have {side}; scale them."
+            f"slot_autoencoder() needs images with a side of {2 * SMALL}, {4 * SMALL}, "
+            f"{8 * SMALL} … pixels; got {side}. Resize them."
         )
     flat = channels * SMALL**2
     with seeded(seed):
         down: list[nn.Module] = []
         for i in range(halvings):
             down += [nn.Conv2d(channels if i else depth, channels, 4, 2, 1), nn.ELU()]
-        down += [nn.Flatten(), *_dense(flat, 256, 256, 128, slots * dim)]
-        up: list[nn.Module] = [*_dense(dim, 256, 256, flat), nn.ELU()]
+        down += [nn.Flatten()]
+        down += dense_layers(flat, 256, 256, 128, slots * dim, between=[nn.ELU])
+        up = [*dense_layers(dim, 256, 256, flat, between=[nn.ELU]), nn.ELU()]
         up += [nn.Unflatten(1, (channels, SMALL, SMALL))]
         for i in range(halvings):
-            drawn = channels if i < halvings - 1 else depth
-            up += [nn.ConvTranspose2d(channels, drawn, 4, 2, 1), nn.ELU()]
+            outputs = channels if i < halvings - 1 else depth
+            up += [nn.ConvTranspose2d(channels, outputs, 4, 2, 1), nn.ELU()]
         return Additive(
             nn.Sequential(*down, nn.Unflatten(1, (slots, dim))), nn.Sequential(*up[:-1])
         )
 
 
 class Place(nn.Module):
-    """Adds to each pixel a linear map of its place: its distances from the four edges."""
+    """Adds to each pixel a linear map of its position: its distances from the four edges."""
 
     grid: Tensor  # (side, side, 4)
 
     def __init__(self, side: int, channels: int) -> None:
         super().__init__()
-        at = torch.linspace(0, 1, side)
-        row, column = torch.meshgrid(at, at, indexing="ij")
+        axis = torch.linspace(0, 1, side)
+        row, column = torch.meshgrid(axis, axis, indexing="ij")
         grid = torch.stack([row, column, 1 - row, 1 - column], dim=2)
         self.register_buffer("grid", grid, persistent=False)
         self.embed = nn.Linear(4, channels)
@@ -118,25 +109,21 @@ class Place(nn.Module):
 
 
 class Tokens(nn.Module):
-    """Turns pixels into normalized tokens and passes each through two layers."""
+    """Normalizes pixels as tokens and applies two layers to each."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.LayerNorm(channels),
-            nn.Linear(channels, channels),
-            nn.ReLU(),
-            nn.Linear(channels, channels),
-        )
+        layers = dense_layers(channels, channels, channels)
+        self.layers = nn.Sequential(nn.LayerNorm(channels), *layers)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Turn (n, channels, pixels) into (n, pixels, channels)."""
+        """Map (n, channels, pixels) to (n, pixels, channels)."""
         tokens: Tensor = self.layers(h.mT)
         return tokens
 
 
 class SlotAttention(nn.Module):
-    """Lets slots compete for pixels, a few times over (Locatello et al. 2020)."""
+    """Iterated attention in which slots compete for pixels (Locatello et al. 2020)."""
 
     noise: Tensor  # (slots, dim)
 
@@ -146,25 +133,23 @@ class SlotAttention(nn.Module):
         super().__init__()
         self.slots, self.dim, self.iterations, self.initial = slots, dim, iterations, initial
         self.mean = nn.Parameter(torch.randn(dim) * dim**-0.5)
-        self.spread = nn.Parameter(torch.zeros(dim))  # logarithm of a deviation
+        self.spread = nn.Parameter(torch.zeros(dim))  # log of a standard deviation
         self.register_buffer("noise", torch.randn(slots, dim))
         self.tokens = nn.LayerNorm(inputs)
         self.key, self.value = (nn.Linear(inputs, dim, bias=False) for _ in range(2))
         self.query = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, dim, bias=False))
         self.update = nn.GRUCell(dim, dim)
-        self.refine = nn.Sequential(
-            nn.LayerNorm(dim), nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, dim)
-        )
+        self.refine = nn.Sequential(nn.LayerNorm(dim), *dense_layers(dim, hidden, dim))
 
     def start(self, n: int) -> Tensor:
-        """Give the initial slots: noise drawn once ("fixed") or for each image ("random")."""
+        """Return initial slots: noise drawn once ("fixed") or for each image ("random")."""
         noise = self.noise.expand(n, -1, -1)
         if self.initial == "random":
             noise = torch.randn_like(noise)
         return self.mean + self.spread.exp() * noise
 
     def forward(self, h: Tensor, start: Tensor | None = None) -> Tensor:
-        """Read (n, slots, dim) slots from (n, pixels, inputs), from the given initial slots on."""
+        """Map (n, pixels, inputs) to (n, slots, dim) slots, from initial slots `start`."""
         h = self.tokens(h)
         keys, values = self.key(h) * self.dim**-0.5, self.value(h)
         z = self.start(len(h)) if start is None else start
@@ -178,7 +163,7 @@ class SlotAttention(nn.Module):
 
 @final
 class Attentive(Layered):
-    """Reads slots by attention; draws each, with a mask, from a code broadcast over the image."""
+    """Encodes slots by attention; decodes each, with a mask, by spatial broadcast."""
 
     def __init__(
         self, encoder: nn.Module, attention: SlotAttention, decoder: nn.Module, masks: Masks
@@ -188,24 +173,24 @@ class Attentive(Layered):
         self.how = masks
 
     def encode(self, x: Tensor, start: Tensor | None = None) -> Tensor:
-        """Read the slots, from some initial slots on."""
+        """Encode into slots, from initial slots `start`."""
         z: Tensor = self.attention(self.encoder(x), start)
         return z
 
     def layers(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw what every slot shows, (n, slots, channels, …), and its mask, (n, slots, 1, …)."""
-        drawn = self.decoder(z.flatten(0, 1)).unflatten(0, z.shape[:2])
-        shown, mask = drawn[:, :, :-1], drawn[:, :, -1:]
-        return shown, mask.softmax(dim=1) if self.how == "softmax" else mask.sigmoid()
+        """Decode images of the slots, (n, slots, channels, …), and masks, (n, slots, 1, …)."""
+        decoded = self.decoder(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+        images, mask = decoded[:, :, :-1], decoded[:, :, -1:]
+        return images, mask.softmax(dim=1) if self.how == "softmax" else mask.sigmoid()
 
     def masks(self, z: Tensor) -> Tensor:
-        """Draw the masks of all slots: (n, slots, rows, columns)."""
+        """Decode the masks of all slots: (n, slots, rows, columns)."""
         return self.layers(z)[1][:, :, 0]
 
     def parts(self, z: Tensor) -> Tensor:
-        """Draw the slots; softmax masks let each depend on the others, sigmoid masks do not."""
-        shown, mask = self.layers(z)
-        return shown * mask
+        """Decode the slots; softmax masks let each depend on the others, sigmoid masks do not."""
+        images, mask = self.layers(z)
+        return images * mask
 
 
 class Spread(nn.Module):
@@ -216,7 +201,7 @@ class Spread(nn.Module):
         self.side = side
 
     def forward(self, z: Tensor) -> Tensor:
-        """Turn (n, dim) into (n, dim, side, side)."""
+        """Map (n, dim) to (n, dim, side, side)."""
         return z[:, :, None, None].expand(-1, -1, self.side, self.side)
 
 
@@ -235,13 +220,18 @@ def slot_attention(
     broadcast: int | None = None,
     seed: int = 0,
 ) -> nn.Module:
-    """Encode an image by Slot Attention, and draw each slot with a mask by spatial broadcast.
+    """Encode an image by Slot Attention, and decode each slot with a mask by spatial broadcast.
 
-    Four 5×5 convolutions see the image at full size, unless the first `halvings` of them halve it.
-    A slot is repeated over `broadcast` pixels a side (the image's own by default; a half, a quarter
-    … of it costs less), gets its place, and passes through four 5×5 convolutions, the last of which
-    double it where needed, and a 3×3 one. With masks by softmax over slots the decoder is no sum of
-    one term a slot, with sigmoid masks it is (Wiedemer et al. 2024).
+    - channels, hidden: of the convolutions, and of the update of slots
+    - iterations: of Slot Attention
+    - masks: "softmax" over slots, or "sigmoid", which makes the decoder a sum over slots
+    - initial: draw the noise of initial slots once ("fixed") or for each image ("random")
+    - halvings: how many of the encoder's four 5×5 convolutions halve the image
+    - broadcast: side of the map that a slot is repeated over (default: the image's side; a half or
+      a quarter costs less). Four 5×5 convolutions, the last of which double it where needed, and a
+      3×3 one follow
+
+    The decoders are those of Wiedemer et al. (2024).
     """
     depth, side = image_shape(data)
     broadcast = side if broadcast is None else broadcast
@@ -250,27 +240,32 @@ def slot_attention(
     doublings = max(0, round(log2(side / broadcast)))
     if broadcast * 2**doublings != side or doublings > 4:
         raise Refused(
-            f"Slots were to be broadcast over {broadcast}×{broadcast} pixels, but four layers "
-            f"cannot double these to {side}×{side}; give {side} or {side // 2}."
+            f"slot_attention() needs a broadcast that at most four doublings take to {side}; got "
+            f"broadcast={broadcast}. Pass {side} or {side // 2}."
         )
     if not 0 <= halvings <= 4 or side % 2**halvings:
         raise Refused(
-            f"{halvings} of four layers were to halve an image of {side} pixels a side; give a "
-            "number from 0 to 4 that leaves whole pixels."
+            f"slot_attention() needs 0 to 4 halvings that divide {side} pixels evenly; got "
+            f"halvings={halvings}."
         )
     with seeded(seed):
-        see: list[nn.Module] = []
+        convolutions: list[nn.Module] = []
         for i in range(4):
             stride = 2 if i < halvings else 1
-            see += [nn.Conv2d(channels if i else depth, channels, 5, stride, 2), nn.ReLU()]
-        see += [Place(side // 2**halvings, channels), nn.Flatten(2), Tokens(channels)]
+            convolutions += [nn.Conv2d(channels if i else depth, channels, 5, stride, 2), nn.ReLU()]
+        encoder = [
+            *convolutions,
+            Place(side // 2**halvings, channels),
+            nn.Flatten(2),
+            Tokens(channels),
+        ]
         attention = SlotAttention(channels, slots, dim, iterations, hidden, initial)
-        draw: list[nn.Module] = [Spread(broadcast), Place(broadcast, dim)]
+        decoder: list[nn.Module] = [Spread(broadcast), Place(broadcast, dim)]
         for i in range(4):
             a = channels if i else dim
             if i < 4 - doublings:
-                draw += [nn.Conv2d(a, channels, 5, padding=2), nn.ReLU()]
+                decoder += [nn.Conv2d(a, channels, 5, padding=2), nn.ReLU()]
             else:
-                draw += [nn.ConvTranspose2d(a, channels, 5, 2, 2, output_padding=1), nn.ReLU()]
-        draw += [nn.Conv2d(channels, depth + 1, 3, padding=1)]
-        return Attentive(nn.Sequential(*see), attention, nn.Sequential(*draw), masks)
+                decoder += [nn.ConvTranspose2d(a, channels, 5, 2, 2, output_padding=1), nn.ReLU()]
+        decoder += [nn.Conv2d(channels, depth + 1, 3, padding=1)]
+        return Attentive(nn.Sequential(*encoder), attention, nn.Sequential(*decoder), masks)

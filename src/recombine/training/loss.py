@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -45,7 +46,8 @@ ELEMENTWISE_MODULES = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
 
 def check_shapes(loss: Loss, prediction: Tensor, target: Tensor) -> None:
     """Refuse shapes that an elementwise loss would broadcast, such as (n,) against (n, 1)."""
-    elementwise = loss in ELEMENTWISE or isinstance(loss, ELEMENTWISE_MODULES)
+    function = loss.func if isinstance(loss, partial) else loss
+    elementwise = function in ELEMENTWISE or isinstance(function, ELEMENTWISE_MODULES)
     if elementwise and prediction.shape != target.shape:
         raise Refused(
             f"The model's outputs have shape {tuple(prediction.shape[1:])} per example, but the "

@@ -248,8 +248,14 @@ def test_a_picture_has_a_panel_for_each_composition():
         (lambda: composed_vectors(outputs=0), "Components of 0 outputs"),
         (lambda: composed_vectors("produkt"), "Did you mean 'product'"),
         (lambda: concatenated_vectors(hidden=0), "Slots of 0 hidden units"),
-        (lambda: slotwise(concatenated_vectors().data(np.zeros((1, 8))), slots=3), "divides both"),
-        (lambda: slotwise(concatenated_vectors().data(np.zeros((1, 8))), width=0), "width 0"),
+        (
+            lambda: slotwise(concatenated_vectors().data(np.zeros((1, 8))), slots=3),
+            "divides 40 inputs and 8 outputs",
+        ),
+        (
+            lambda: slotwise(concatenated_vectors().data(np.zeros((1, 8))), width=0),
+            "got slots=4, width=0",
+        ),
         (lambda: diagonal().contains(cube(a=1, b=2), np.zeros((1, 3))), "factors of one kind"),
     ],
 )
