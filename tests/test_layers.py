@@ -20,7 +20,7 @@ PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
-    *("runs", "report/grid", "report/numbers", "report/plot"),
+    *("runs", "report/grid", "report/numbers", "report/plot", "audit"),
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}

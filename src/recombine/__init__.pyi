@@ -1,5 +1,6 @@
 """The public names; `recombine/__init__.py` loads each from here when it is first used."""
 
+from recombine.audit.representation import representation as representation
 from recombine.core.claim import Claim as Claim
 from recombine.core.claim import Evidence as Evidence
 from recombine.core.claim import Verdict as Verdict

@@ -1,0 +1,1 @@
+"""Audit any model or embedding: errors by combination, reasons, a diagnosis and advice."""

@@ -1,0 +1,87 @@
+"""Geometry of codes by combination: how additive they are, and angles between factors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recombine.audit.factors import Factors
+from recombine.tables.conjunctions import Array
+
+
+def cell_means(codes: Array, factors: Factors) -> tuple[Array, NDArray[np.int64]]:
+    """Mean code of each combination and its number of rows."""
+    at, cells = factors.cell, len(factors.cells)
+    size = np.bincount(at, minlength=cells)
+    total = np.zeros((cells, codes.shape[1]))
+    np.add.at(total, at, codes)
+    return total / size[:, None], size
+
+
+def design(factors: Factors) -> Array:
+    """Indicators of the levels of all combinations, after a constant."""
+    z = factors.cells
+    columns = [np.eye(m)[z[:, f]][:, 1:] for f, m in enumerate(factors.shape)]
+    return np.concatenate([np.ones((len(z), 1)), *columns], axis=1)
+
+
+def shares(codes: Array, factors: Factors) -> tuple[float, float]:
+    """Share of the variance between combinations that is additive; share within combinations."""
+    means, size = cell_means(codes, factors)
+    weight = np.sqrt(size)[:, None]
+    x = design(factors)
+    fitted = x @ np.linalg.lstsq(weight * x, weight * means, rcond=None)[0]
+    between = _energy(means, size)
+    rest = float((size[:, None] * (means - fitted) ** 2).sum())
+    whole = float(((codes - codes.mean(axis=0)) ** 2).sum())
+    within = 1 - between / whole if whole > 0 else 0.0
+    return (1 - rest / between if between > 0 else np.nan), max(within, 0.0)
+
+
+def held_out_additivity(codes: Array, factors: Factors, fold: NDArray[np.int64]) -> float:
+    """R² of the mean codes of held-out combinations by sums over factors fitted to the others."""
+    means, size = cell_means(codes, factors)
+    x, guess = design(factors), np.full(means.shape, np.nan)
+    for k in range(int(fold.max(initial=-1)) + 1):
+        train, weight = fold != k, np.sqrt(size[fold != k])[:, None]
+        if train.any() and not train.all():
+            fitted = np.linalg.lstsq(weight * x[train], weight * means[train], rcond=None)[0]
+            guess[fold == k] = x[fold == k] @ fitted
+    rows = ~np.isnan(guess).any(axis=1)
+    if rows.sum() < 2:
+        return float("nan")
+    total = _energy(means[rows], size[rows])
+    rest = float((size[rows, None] * (means[rows] - guess[rows]) ** 2).sum())
+    return 1 - rest / total if total > 0 else float("nan")
+
+
+def overlaps(codes: Array, factors: Factors) -> Array:
+    """Overlap of the directions of every two factors: 0 if orthogonal, 1 if the same.
+
+    tr(A B) / sqrt(tr(A²) tr(B²)) for the covariances A and B of two factors' main effects, which
+    are fitted jointly and so are not mixed up by missing combinations.
+    """
+    means, size = cell_means(codes, factors)
+    weight, x = np.sqrt(size)[:, None], design(factors)
+    fitted = np.linalg.lstsq(weight * x, weight * means, rcond=None)[0]
+    effects, start = [], 1
+    for f, m in enumerate(factors.shape):
+        levels = np.concatenate([np.zeros((1, codes.shape[1])), fitted[start : start + m - 1]])
+        levels = levels[np.unique(factors.levels[:, f])]  # others were not fitted
+        effects.append(levels - levels.mean(axis=0))
+        start += m - 1
+    k = len(effects)
+    answer = np.eye(k)
+    sizes = [np.linalg.norm(e @ e.T) for e in effects]
+    for a in range(k):
+        for b in range(k):
+            if a != b:
+                cross = np.linalg.norm(effects[a] @ effects[b].T) ** 2
+                norm = sizes[a] * sizes[b]
+                answer[a, b] = cross / norm if norm > 0 else np.nan
+    return answer
+
+
+def _energy(means: Array, size: NDArray[np.int64]) -> float:
+    center = np.average(means, axis=0, weights=size)
+    return float((size[:, None] * (means - center) ** 2).sum())

@@ -1,0 +1,264 @@
+"""Judge a representation: are factors linear, on unseen combinations too, apart, and additive?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from recombine.audit import disentanglement as d
+from recombine.audit import geometry, probes
+from recombine.audit.factors import Factors, read
+from recombine.core.error import Refused
+from recombine.tables.conjunctions import Array
+
+GROUPS = 8  # groups of combinations that are left out in turn for the intervals
+LEVEL = 0.95
+
+MEANING = {
+    "decodability_held_out": "linear probe of the factor on combinations it was not trained on",
+    "decodability_seen": "the same on new rows of combinations it was trained on",
+    "explicitness": "mean ROC area of one-versus-rest logistic regression; 0.5 is chance",
+    "mig": "mutual information gap: best less second code",
+    "sap": "separated attribute predictability: best less second code",
+    "completeness": "DCI: importance lies on one code",
+    "orthogonality": "1 less the mean overlap with the directions of the other factors",
+    "additivity": "share of the variance between combinations that is a sum over factors",
+    "additivity_held_out": "R² of sums over factors for the mean codes of held-out combinations",
+    "within": "share of the codes' variance within combinations",
+    "disentanglement": "DCI: each code serves one factor, weighted by importance",
+    "modularity": "each code is informative about one factor only",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A score with the interval from leaving out groups of combinations (jackknife)."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        if not isfinite(self.value):
+            return "–"
+        ends = f" [{self.low:.2f}, {self.high:.2f}]" if isfinite(self.low) else ""
+        return f"{self.value:.2f}{ends}"
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """Scores of a representation; print it, or take `scores` and `factors`."""
+
+    rows: int
+    codes: int
+    shape: dict[str, int]
+    combinations: int
+    left_out: int
+    """Combinations that alone carry a level; probes always train on them."""
+    dependence: float
+    """Largest mutual information between two factors over the rows, as a share of the smaller
+    entropy; 0 on complete balanced grids."""
+    scores: dict[str, Estimate]
+    factors: dict[str, dict[str, Estimate]]
+    overlap: Array  # (factors, factors) of the directions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values for JSON; what is not a number is `None`."""
+        return {
+            "rows": self.rows,
+            "codes": self.codes,
+            "levels": self.shape,
+            "combinations": self.combinations,
+            "left_out": self.left_out,
+            "dependence": self.dependence,
+            "scores": {k: _plain(v) for k, v in self.scores.items()},
+            "factors": {
+                n: {k: _plain(v) for k, v in scores.items()} for n, scores in self.factors.items()
+            },
+        }
+
+    def to_json(self) -> str:
+        """One JSON document."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def __str__(self) -> str:
+        grid = " × ".join(f"{n} ({m})" for n, m in self.shape.items())
+        lines = [
+            f"Representation of {self.rows:,} rows in {self.codes} codes: {grid}, "
+            f"{self.combinations:,} combinations",
+            "",
+        ]
+        names = [*next(iter(self.factors.values()))]
+        table = [["factor", *(n.replace("_", " ") for n in names)]]
+        table += [[f, *(str(s[n]) for n in names)] for f, s in self.factors.items()]
+        widths = [max(len(row[c]) for row in table) for c in range(len(table[0]))]
+        lines += [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            for row in table
+        ]
+        lines.append("")
+        lines += [f"{n.replace('_', ' ')}: {v}  ({MEANING[n]})" for n, v in self.scores.items()]
+        if self.dependence > 0.01:
+            lines.append(
+                f"Factors are dependent over the rows (up to {self.dependence:.0%} of an entropy); "
+                "MIG, SAP and modularity count information given a code's own factor."
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        names = [*next(iter(self.factors.values()))]
+        head = "".join(f'<th title="{MEANING[n]}">{n.replace("_", " ")}</th>' for n in names)
+        body = "".join(
+            f"<tr><th>{escape(f)}</th>{''.join(f'<td>{s[n]}</td>' for n in names)}</tr>"
+            for f, s in self.factors.items()
+        )
+        rest = "".join(
+            f"<li>{n.replace('_', ' ')}: {v} <small>{MEANING[n]}</small></li>"
+            for n, v in self.scores.items()
+        )
+        return f"<table><tr><th>factor</th>{head}</tr>{body}</table><ul>{rest}</ul>"
+
+
+def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -> Representation:
+    """Score any array of features against factor columns; the grid may be incomplete.
+
+    - codes: (rows, features) of an array or tensor; further axes are flattened
+    - factors: one column per factor: a mapping, dataframe, array or `Table`. Columns of many
+      different fractions are continuous
+    - bins: bins of a continuous factor, where combinations or information need levels
+    - seed: of folds, halves and forests
+
+    >>> rng = np.random.default_rng(0)
+    >>> z = np.array([(a, b) for a in range(4) for b in range(4)] * 8)
+    >>> r = representation(z + 0.01 * rng.standard_normal(z.shape), {"a": z[:, 0], "b": z[:, 1]})
+    >>> round(r.scores["additivity_held_out"].value, 2), round(r.factors["a"]["mig"].value, 2)
+    (1.0, 1.0)
+    """
+    x = _matrix(codes)
+    if bins < 2:
+        raise Refused(f"representation() needs bins >= 2; got {bins}.")
+    z = read(factors, len(x), bins)
+    if len(z.cells) < 4:
+        raise Refused(
+            f"The factors have {len(z.cells)} combinations; at least 4 are needed to hold some out."
+        )
+    rng = np.random.default_rng(seed)
+    fold = z.folds(probes.FOLDS, rng)
+    across = probes.out_of_fold(x, z, fold[z.cell])
+    repeated = np.bincount(z.cell).max() > 1
+    rows = rng.permutation(len(x)) % probes.FOLDS if repeated else np.full(len(x), -1)
+    along = probes.out_of_fold(x, z, rows)
+    odds = probes.level_scores(x, z, rng)
+    group_of_cell = rng.permutation(len(z.cells)) % GROUPS
+    group = group_of_cell[z.cell]
+
+    def measured(use: NDArray[np.bool_], cells: NDArray[np.bool_], seed: int) -> dict[str, Array]:
+        part, zs = x[use], z.take(use)
+        mutual = d.information(part, zs)
+        importance = d.importances(part, zs, np.random.default_rng(seed))
+        of_codes, of_factors = d.dci(importance)
+        modular, used = d.modularity(mutual), mutual.max(axis=1)
+        informative = np.isfinite(modular) & (used > 0.01 * used.max(initial=0))
+        overlap = geometry.overlaps(part, zs)
+        others = ~np.eye(len(overlap), dtype=bool)
+        additive, within = geometry.shares(part, zs)
+        return {
+            "decodability_held_out": probes.decodability(across[0][use], across[1][use], zs),
+            "decodability_seen": probes.decodability(along[0][use], along[1][use], zs),
+            "explicitness": probes.explicitness([s[use] for s in odds], zs),
+            "mig": d.mig(mutual, zs),
+            "sap": d.sap(part, zs, mutual, np.random.default_rng(seed)),
+            "completeness": of_factors,
+            "orthogonality": 1 - (overlap * others).sum(axis=1) / (len(overlap) - 1),
+            "additivity": np.array(additive),
+            "additivity_held_out": np.array(
+                geometry.held_out_additivity(part, zs, fold[np.flatnonzero(cells)])
+            ),
+            "within": np.array(within),
+            "disentanglement": np.array(
+                np.average(of_codes, weights=np.maximum(importance.sum(axis=1), 1e-300))
+            ),
+            "modularity": np.array(modular[informative].mean() if informative.any() else np.nan),
+        }
+
+    everything = np.ones(len(x), dtype=bool)
+    whole = measured(everything, np.ones(len(z.cells), dtype=bool), seed)
+    parts = [
+        measured(group != g, group_of_cell != g, seed)
+        for g in range(GROUPS)
+        if len(np.unique(group_of_cell)) == GROUPS
+    ]
+    estimates = {
+        name: _jackknife(value, [part[name] for part in parts]) for name, value in whole.items()
+    }
+    single = {name: e[0] for name, e in estimates.items() if np.ndim(whole[name]) == 0}
+    each = {name: e for name, e in estimates.items() if np.ndim(whole[name])}
+    for name in ("mig", "sap"):  # the published scores are means over factors
+        means = [np.array(p[name].mean()) for p in parts]
+        single[name] = _jackknife(np.array(whole[name].mean()), means)[0]
+    return Representation(
+        len(x),
+        x.shape[1],
+        dict(zip(z.names, z.shape, strict=True)),
+        len(z.cells),
+        int((fold < 0).sum()),
+        _dependence(z),
+        single,
+        {name: {k: v[f] for k, v in each.items()} for f, name in enumerate(z.names)},
+        geometry.overlaps(x, z),
+    )
+
+
+def _jackknife(value: Array, parts: list[Array]) -> list[Estimate]:
+    """Interval of each score from its values without one group of combinations."""
+    values = np.atleast_1d(value)
+    if not parts:
+        return [Estimate(float(v), np.nan, np.nan) for v in values]
+    left = np.stack([np.atleast_1d(p) for p in parts])
+    g = len(left)
+    sd = np.sqrt((g - 1) / g * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+    half = student.ppf(0.5 + LEVEL / 2, g - 1) * sd
+    return [
+        Estimate(float(v), float(v - h), float(min(v + h, 1.0)))  # no score exceeds 1
+        for v, h in zip(values, half, strict=True)
+    ]
+
+
+def _dependence(z: Factors) -> float:
+    sizes = [float(d.entropy(np.bincount(z.levels[:, f]))) for f in range(len(z.shape))]
+    pairs = [(a, b) for a in range(len(sizes)) for b in range(a)]
+    return max(
+        (max(d.dependence(z, a, b), 0.0) / max(min(sizes[a], sizes[b]), 1e-12) for a, b in pairs),
+        default=0.0,
+    )
+
+
+def _matrix(codes: Any) -> Array:
+    if hasattr(codes, "detach"):
+        codes = codes.detach().cpu().numpy()
+    try:
+        x = np.asarray(codes, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise Refused(f"The codes are not an array of numbers: {problem}.") from problem
+    if x.ndim < 1 or len(x) < 2:
+        raise Refused(f"The codes have shape {x.shape}; give one row of features per example.")
+    x = x.reshape(len(x), -1)
+    if not np.isfinite(x).all():
+        bad = int((~np.isfinite(x)).any(axis=1).sum())
+        raise Refused(f"The codes are not finite in {bad:,} of {len(x):,} rows; leave these out.")
+    if not np.ptp(x, axis=0).any():
+        raise Refused("All rows of the codes are equal; a constant represents no factor.")
+    return x
+
+
+def _plain(e: Estimate) -> dict[str, float | None]:
+    values: Mapping[str, float] = {"value": e.value, "low": e.low, "high": e.high}
+    return {k: v if isfinite(v) else None for k, v in values.items()}
