@@ -3,15 +3,17 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
+from recombine.cli.commands import _plan
 from recombine.cli.main import COMMANDS, main
 from recombine.cli.options import Reporting, Reproducing, Running, Sweeping
 from recombine.core.experiment import RESERVED
+from recombine.core.registry import find
 from recombine.runs.index import KINDS
 from recombine.runs.store import Store
 
@@ -97,6 +99,34 @@ def test_experiments_are_listed_by_paper_with_the_time_they_take(capsys):
     head = next(i for i, line in enumerate(lines) if "Liang et al. 2025" in line)
     assert re.search(r"\d+ min to reproduce", lines[head])
     assert any("liang2025.hidden_square" in line for line in lines[head : head + 8])
+
+
+def test_experiments_are_listed_with_what_their_claims_cost(capsys):
+    _, out, _ = call(capsys, "list", "experiments", "--cost")
+    assert re.search(r"liang2025.rotation +\d+ runs of [\d.]+ s: \d+ min", out)
+    rows = json.loads(call(capsys, "list", "experiments", "--cost", "--json")[1])
+    assert [row["seconds"] for row in rows] == sorted((r["seconds"] for r in rows), reverse=True)
+    assert {row["name"]: row["runs"] for row in rows}["liang2025.rotation"] >= 15
+    assert call(capsys, "list", "--cost")[0] == 2
+
+
+def test_reproduce_plans_the_seeds_of_each_claim(tmp_path):
+    claim = find("claim", "liang2025.stripes_cure_the_cnn")
+    twice = replace(claim, runs=lambda size: {"mlp": {"decoder": "mlp"}}, second=True)
+    fresh = replace(claim, start=1000)
+
+    def seeds(*claims, **fields):
+        options = Reproducing(**fields)
+        _, jobs = _plan(claims, options, Store(tmp_path), 1, pytest.fail)
+        by_decoder = {}
+        for job in jobs:
+            by_decoder.setdefault(job.cfg.decoder, []).extend(job.seeds)
+        return {decoder: sorted(set(chosen)) for decoder, chosen in by_decoder.items()}
+
+    both = [*range(5), *range(1000, 1005)]
+    assert seeds(twice, claim, fresh) == {"mlp": [*range(20)], "cnn": both}
+    assert seeds(twice, size="paper")["mlp"] == [*range(5)]
+    assert seeds(twice, fresh, seeds=2) == {"mlp": [0, 1], "cnn": [1000, 1001]}
 
 
 def test_list_names_everything(capsys):

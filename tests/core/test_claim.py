@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from recombine.core.claim import (
     CLAIMS,
     FAILS,
+    FRESH,
     HOLDS,
     MISSING,
     OPEN,
@@ -343,6 +344,55 @@ def test_runs_are_compared_by_common_seeds(toy, claim):
     verdict = judge(claim, first + second, "quick")
     assert (verdict.outcome, verdict.seeds) == (HOLDS, 5)
     assert verdict.value == pytest.approx(1)
+
+
+def stage(toy, seeds, spread):
+    """Write records whose difference is 0.5 on average, with this spread over seeds."""
+    records = []
+    for i, seed in enumerate(seeds):
+        score = 0.5 + spread * (-1) ** i
+        records += [record(toy, 1, seed, scores={"score": 0.0})]
+        records += [record(toy, 2, seed, scores={"score": score})]
+    return records
+
+
+def test_a_second_stage_decides_alone_where_the_first_does_not(toy, claim):
+    first, second = stage(toy, range(5), 2.0), stage(toy, range(5, 20), 0.1)
+    alone = judge(claim, first, "quick")
+    assert (alone.outcome, alone.seeds, alone.first) == (OPEN, 5, None)
+    verdict = judge(claim, first + second, "quick")
+    assert (verdict.outcome, verdict.seeds_used, verdict.first) == (HOLDS, "15 from 5", alone)
+    assert "second stage: the first was inconclusive: 0.9" in verdict.why
+    (row,) = (j.row() for j in judge_all(first + second, [claim.name]))
+    assert row["first_stage"].startswith("inconclusive: 0.9 [")
+
+
+def test_a_first_stage_that_decides_needs_no_second(toy, claim):
+    first, second = stage(toy, range(5), 0.1), stage(toy, range(5, 20), 2.0)
+    verdict = judge(claim, first + second, "quick")
+    assert (verdict.outcome, verdict.seeds_used, verdict.first) == (HOLDS, "5", None)
+
+
+def test_an_incomplete_second_stage_is_not_judged_alone(toy, claim):
+    first, second = stage(toy, range(5), 2.0), stage(toy, range(5, 19), 0.1)
+    verdict = judge(claim, first + second, "quick")
+    assert (verdict.seeds_used, verdict.first) == ("19", None)
+
+
+def test_a_claim_on_fresh_seeds_reads_no_others(toy, claim):
+    fresh = replace(claim, start=FRESH)
+    earlier, later = stage(toy, range(5), 0.1), stage(toy, range(FRESH, FRESH + 5), 2.0)
+    assert judge(fresh, earlier, "quick").outcome == MISSING
+    assert judge(fresh, earlier + later, "quick").seeds_used == f"5 from {FRESH}"
+    assert judge(claim, earlier + later, "quick").seeds_used == "5"
+
+
+def test_an_inconclusive_verdict_says_how_many_seeds_would_decide():
+    values = [0.0, 0.5, 1.0, 0.2, 0.8]
+    assert decide(values, above=0.4, what="a").why.endswith("about 68 seeds would decide")
+    more = [*values] * 14  # 70 seeds of about the same mean and spread
+    assert decide(more, above=0.4, what="a").outcome == HOLDS
+    assert "over 1000 seeds" in decide(values, above=0.499, what="a").why
 
 
 def test_a_record_without_the_score_is_refused(toy):

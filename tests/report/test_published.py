@@ -33,6 +33,8 @@ def test_what_is_published_can_be_read_again(ours):
     claim = known.claims[ours.claim.name]
     assert claim == {"outcome": HOLDS, "value": 0.1235, "interval": [0.1, 0.2], "seeds": 5}
     assert known.seconds == {"a.x": 80.0}
+    assert known.cost("a.x") == "2 runs of 40 s: 1 min"
+    assert known.cost("a.y") == "no claim needs it"
     assert known.minutes("a") == known.minutes("a.x") == "1 min"
     assert known.minutes("b") == ""
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def list_(words: list[str]) -> int:
     """List papers, and the tasks, models, diagnostics, experiments, claims and figures."""
-    from recombine.cli.papers import by_paper, paper_rows
+    from recombine.cli.papers import by_paper, paper_rows, with_costs
     from recombine.cli.terminal import print_json, show_entries, show_papers, warn
     from recombine.runs.index import KINDS, entries
 
@@ -50,10 +50,14 @@ def list_(words: list[str]) -> int:
     if kind is not None and kind not in kinds:
         raise nearest("kind of thing to list", kind, kinds)
     options = parse(Listing, words, f"list [{'|'.join(kinds)}]", summary(list_))
+    if options.cost and kind != "experiments":
+        raise Refused("--cost is for experiments; try: recombine list experiments --cost")
     load_plugins(words)
     papers = paper_rows() if kind in (None, "papers") else []
     wish = [k for k in KINDS if kind in (None, k)]
     rows = entries(*wish, note=warn) if wish else {}
+    if options.cost:
+        rows = {"experiments": with_costs(rows["experiments"])}
     if options.json:
         print_json({"papers": papers, **rows} if kind is None else rows.get(kind, papers))
         return 0
@@ -251,29 +255,42 @@ def _plan(
     jobs: list[Job] = []
     for name in dict.fromkeys(c.experiment for c in claims):
         experiment: Experiment = find("experiment", name)
-        configs: dict[str, Any] = {}
-        of_experiment = [c for c in claims if c.experiment == name]
-        for claim in of_experiment:
+        seeds: dict[str, set[int]] = {}  # by config
+        listed: dict[str, Any] = {}
+        for claim in (c for c in claims if c.experiment == name):
             try:
                 for run in claim.runs(options.size).values():
                     cfg = experiment.configure(options.size, **run)
-                    configs[repr(cfg)] = cfg
+                    listed[repr(cfg)] = cfg
+                    seeds.setdefault(repr(cfg), set()).update(_seeds(claim, options))
             except Exception as problem:
                 note(f"The runs of claim {claim.name} cannot be configured ({problem}).")
-        done, more = plan(
-            experiment,
-            configs.values(),
-            seeds_of(options.seeds or max(c.seeds for c in of_experiment)),
-            store=store,
-            size=options.size,
-            workers=workers,
-            keep_arrays=options.arrays,
-            device=options.device,
-            note=note,
-        )
-        records += done
-        jobs += more
+        configs: dict[tuple[int, ...], list[Any]] = {}  # by seeds
+        for key, chosen in seeds.items():
+            configs.setdefault(tuple(sorted(chosen)), []).append(listed[key])
+        for chosen_seeds, alike in configs.items():
+            done, more = plan(
+                experiment,
+                alike,
+                chosen_seeds,
+                store=store,
+                size=options.size,
+                workers=workers,
+                keep_arrays=options.arrays,
+                device=options.device,
+                note=note,
+            )
+            records += done
+            jobs += more
     return records, jobs
+
+
+def _seeds(claim: Claim, options: Reproducing) -> Sequence[int]:
+    """List the seeds of a claim's runs: those asked for, or those of its stages."""
+    if options.seeds:
+        return [claim.start + seed for seed in seeds_of(options.seeds)]
+    first, second = claim.stages
+    return [*first, *second] if claim.second and options.size == "quick" else first
 
 
 def report(words: list[str]) -> int:

@@ -13,6 +13,9 @@ class Listing:
 
     plugin: tuple[str, ...] = ()
     """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
+    cost: bool = False
+    """With `list experiments`: how many runs their claims need and how long these take, on one CPU
+    core at quick size, by the published records."""
     json: bool = False
     """Print one JSON document for programs."""
 
@@ -89,7 +92,8 @@ class Reproducing(Sweeping):
     """How to reproduce."""
 
     seeds: int = 0
-    """Run this many seeds; 0 runs as many as each claim needs."""
+    """Run this many seeds; 0 runs as many as each claim needs. Where there are 20 or more, the
+    first 5 decide, or else the next 15 alone."""
     arrays: bool = True
     """Keep the arrays (error maps, sample outputs) that the report's pictures need."""
     page: Path | None = None

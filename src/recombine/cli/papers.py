@@ -32,6 +32,22 @@ def paper_rows() -> list[dict[str, Any]]:
     ]
 
 
+def with_costs(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Describe experiments by what their claims cost, the most expensive first."""
+    known = published()
+    rows = [
+        {
+            "name": entry["name"],
+            "paper": entry.get("paper"),
+            "sentence": known.cost(entry["name"]),
+            "runs": known.runs.get(entry["name"], 0),
+            "seconds": known.seconds.get(entry["name"], 0.0),
+        }
+        for entry in entries
+    ]
+    return sorted(rows, key=lambda row: -row["seconds"])
+
+
 def by_paper(kind: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Group entries by paper under titles that say how long the paper takes."""
     groups: dict[str, list[Mapping[str, Any]]] = {}

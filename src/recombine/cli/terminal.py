@@ -230,5 +230,5 @@ def show_claims(judged: Sequence[Judged]) -> None:
         if agreement := published().agreement(j):
             verdict.append(f"\n{agreement}", style="dim" if agreement == "agrees" else "bold")
         paper = plain(j.claim.paper) or "–"
-        table.add_row(plain(j.claim.sentence), ours, paper, str(v.seeds), j.size, verdict)
+        table.add_row(plain(j.claim.sentence), ours, paper, v.seeds_used, j.size, verdict)
     out().print(table)

@@ -19,6 +19,9 @@ HOLDS, FAILS = "holds", "does not hold"
 OPEN = "inconclusive"  # the interval crosses the bound
 MISSING = "not enough data"  # fewer seeds finished than the claim needs
 LEAST = 5  # seeds below which nothing is decided
+FRESH = 1000  # first seed where something was chosen by looking at the seeds from 0
+SECOND = 15  # seeds of a second stage
+MOST = 1000  # seeds beyond which nobody would go
 
 Role = Literal["headline", "detail", "control", "beyond"]
 Run = Mapping[str, Any]  # fields that differ from the size's config
@@ -60,6 +63,17 @@ class Verdict:
     why: str = ""
     above: float | None = None
     below: float | None = None
+    start: int = 0  # the smallest of the seeds
+    first: Verdict | None = None  # of the first stage, where a second one decided
+
+    @property
+    def seeds_used(self) -> str:
+        """How many seeds decided, and from which one on.
+
+        >>> Verdict(HOLDS, seeds=5).seeds_used, Verdict(HOLDS, seeds=15, start=5).seeds_used
+        ('5', '15 from 5')
+        """
+        return f"{self.seeds} from {self.start}" if self.start else str(self.seeds)
 
     def __repr__(self) -> str:
         number = "" if self.value is None else f": {self.value:.4g}"
@@ -117,11 +131,19 @@ class Claim:
     source: str = ""  # where it is published: figure, table, text, authors' code, or "ours"
     oracle: str = ""  # what was chosen after held-out results were seen
     role: Role = "detail"
+    start: int = 0  # its first seed
+    second: bool = False  # whether `recombine reproduce` runs its second stage, too
 
     @property
     def family(self) -> str:
         """The paper, or other family, that the claim belongs to."""
         return self.experiment.partition(".")[0]
+
+    @property
+    def stages(self) -> tuple[range, range]:
+        """Seeds of the first stage, and of the second, which decides where the first does not."""
+        middle = self.start + self.seeds
+        return range(self.start, middle), range(middle, middle + SECOND)
 
 
 CLAIMS: dict[str, Claim] = registry("claim")
@@ -229,6 +251,8 @@ def claim(
     source: str = "",
     oracle: str = "",
     role: Role = "detail",
+    start: int = 0,
+    second: bool = False,
 ) -> Claim: ...
 @overload
 def claim(
@@ -240,6 +264,8 @@ def claim(
     source: str = "",
     oracle: str = "",
     role: Role = "detail",
+    start: int = 0,
+    second: bool = False,
 ) -> Callable[[F], F]: ...
 def claim(
     experiment: str,
@@ -258,6 +284,8 @@ def claim(
     source: str = "",
     oracle: str = "",
     role: Role = "detail",
+    start: int = 0,
+    second: bool = False,
 ) -> Claim | Callable[[F], F]:
     """Register a claim: bounds on one score as data, or a function of the records.
 
@@ -281,6 +309,9 @@ def claim(
     - paper, source: the published number, and the figure, table or text that has it
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
+    - start: first seed; 1000 where a setting or measure was chosen by looking at seeds from 0
+    - second: run a second stage of 15 further seeds, too; where the first stage is inconclusive,
+      the second decides alone
     """
     needed = check_claim(experiment, name or "a claim", seeds, role)
     family = experiment.partition(".")[0]
@@ -288,7 +319,7 @@ def claim(
 
     def add(name: str, sentence: str, check: Callable[[Evidence[Any]], Verdict]) -> Claim:
         name = f"{family}.{name}"
-        fields = (needed, paper, source, oracle, role)
+        fields = (needed, paper, source, oracle, role, start, second)
         entry = Claim(name, sentence, experiment, check, runs_at, *fields)
         before = CLAIMS.get(name)
         if (
@@ -377,11 +408,15 @@ def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
         return (float("-inf"), float("inf"))
     if (v == v[0]).all():  # their mean may be rounded to another number
         return (float(v[0]), float(v[0]))
+    return _interval(float(v.mean()), float(v.std(ddof=1)), len(v), share=share)
+
+
+def _interval(mean: float, deviation: float, n: int, *, share: bool) -> tuple[float, float]:
+    """Student's 95 % interval from the mean and standard deviation of n values."""
     # Slow to import, and lists of claims need no interval.
     from scipy.special import expit, logit, stdtrit
 
-    half = float(stdtrit(len(v) - 1, 0.975) * v.std(ddof=1)) / sqrt(len(v))
-    mean = float(v.mean())
+    half = float(stdtrit(n - 1, 0.975) * deviation) / sqrt(n)
     if share and 0 < mean < 1:
         middle, half = logit(mean), half / (mean * (1 - mean))
         return (float(expit(middle - half)), float(expit(middle + half)))
@@ -440,8 +475,29 @@ def decide(
     inside = (above is None or low > above) and (below is None or high < below)
     beyond = (above is not None and high <= above) or (below is not None and low >= below)
     outcome = HOLDS if inside else FAILS if beyond else OPEN
-    why = criterion if inside or beyond else f"{criterion}; the interval crosses the bound"
+    why = criterion
+    if outcome == OPEN:
+        why += f"; the interval crosses the bound; {_seeds_needed(v, above, below, share)}"
     return Verdict(outcome, mean, (low, high), len(v), why, above, below)
+
+
+def _seeds_needed(values: Array, above: float | None, below: float | None, share: bool) -> str:
+    """Say how many seeds would decide, if their mean and deviation stayed those of `values`.
+
+    >>> _seeds_needed(np.array([0.0, 0.5, 1.0, 0.2, 0.8]), 0.4, None, share=False)
+    'about 68 seeds would decide'
+    """
+    mean, deviation = float(values.mean()), float(values.std(ddof=1))
+
+    def decides(n: int) -> bool:
+        low, high = _interval(mean, deviation, n, share=share)
+        inside = (above is None or low > above) and (below is None or high < below)
+        return inside or (above is not None and high < above) or (below is not None and low > below)
+
+    if not decides(MOST):
+        return f"over {MOST} seeds would be needed"
+    needed = next(n for n in range(len(values) + 1, MOST + 1) if decides(n))
+    return f"about {needed} seeds would decide"
 
 
 def exact(

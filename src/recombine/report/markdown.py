@@ -13,7 +13,10 @@ HEAD = """\
 Each row is one sentence of a paper and what we measured: a mean over seeds with its 95 % interval
 (Student's; on the logit scale for shares and accuracies). A claim holds, or does not hold, when the
 whole interval lies on one side of its bound; it is inconclusive when the interval crosses it.
-Trained numbers depend on the processor: a rerun elsewhere may move an interval.
+An inconclusive claim may have a second stage of 15 further seeds, which are judged alone; both
+stages are shown ([decision 9](decisions/9-fresh-seeds-and-second-stages.md)). *5 from 1000* are
+seeds 1000 to 1004, where something was chosen by looking at the seeds from 0. Trained numbers
+depend on the processor: a rerun elsewhere may move an interval.
 
 *Role*: a headline is what the abstract promises; a control checks that models fit, or a measure;
 *beyond* is not in the paper. *Source*: where the statement or number stands, or *ours*. *Oracle*:
@@ -44,7 +47,7 @@ def _cells(j: Judged) -> list[str]:
         j.claim.source or "–",
         number(verdict.value),
         span(verdict.interval),
-        str(verdict.seeds),
+        verdict.seeds_used,
         j.size,
         f"**{verdict.outcome}**",
         verdict.why or "–",

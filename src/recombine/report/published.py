@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,12 @@ FILE = "published.json"  # in the folder of the papers
 
 @dataclass(frozen=True)
 class Published:
-    """The verdicts at quick size, and the CPU seconds of each experiment."""
+    """The verdicts, and the runs and CPU seconds of each experiment, at quick size."""
 
     claims: Mapping[str, Mapping[str, Any]]  # name -> outcome, value, interval, seeds
     seconds: Mapping[str, float]
     processors: Sequence[str]
+    runs: Mapping[str, int] = field(default_factory=dict)
 
     def outcome(self, judged: Judged) -> str | None:
         """Return the published outcome of a claim at the same size, if there is one."""
@@ -54,6 +56,18 @@ class Published:
         """
         own = [s for name, s in self.seconds.items() if paper in (name, name.partition(".")[0])]
         return duration(sum(own)) if own else ""
+
+    def cost(self, experiment: str) -> str:
+        """Write how many runs the claims of an experiment need, and their CPU time.
+
+        >>> Published({}, {"a.x": 30.0}, [], {"a.x": 20}).cost("a.x")
+        '20 runs of 1.5 s: under a minute'
+        """
+        if experiment not in self.runs:
+            return "no claim needs it"
+        runs, seconds = self.runs[experiment], self.seconds[experiment]
+        each = f"{seconds / runs:.2g}" if seconds < 100 * runs else f"{seconds / runs:.0f}"
+        return f"{runs} run{'s' * (runs > 1)} of {each} s: {duration(seconds)}"
 
     def fill(self, text: str) -> str:
         """Replace every {claim|verdict} by the number; refuse a verdict that has changed."""
@@ -104,13 +118,17 @@ def published_json(judged: Iterable[Judged], records: Iterable[Record]) -> str:
         if j.size == "quick"
     }
     seconds: dict[str, float] = {}
+    runs: Counter[str] = Counter()
     processors = set()
     for r in records:
-        seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 4)
         processors.add(r.processor)
+        if r.size == "quick":
+            seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 4)
+            runs[r.experiment] += 1
     lines = [f"  {json.dumps(name)}: {json.dumps(claims[name])}" for name in sorted(claims)]
     return (
         '{"claims": {\n' + ",\n".join(lines) + "\n},\n"
         f'"seconds": {json.dumps(seconds, sort_keys=True)},\n'
+        f'"runs": {json.dumps(runs, sort_keys=True)},\n'
         f'"processors": {json.dumps(sorted(p for p in processors if p))}}}\n'
     )

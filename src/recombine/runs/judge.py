@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recombine.core.claim import CLAIMS, MISSING, Claim, Evidence, Verdict
+from recombine.core.claim import CLAIMS, FRESH, MISSING, OPEN, Claim, Evidence, Verdict
 from recombine.core.experiment import EXPERIMENTS
 from recombine.runs.record import DONE, Record, changed_default, ids, jsonable, last_line
 
@@ -34,6 +34,8 @@ class Judged:
             "value": self.verdict.value,
             "interval": self.verdict.interval,
             "seeds": self.verdict.seeds,
+            "start": self.verdict.start,
+            "first_stage": self.verdict.first and repr(self.verdict.first),
             "size": self.size,
             "why": self.verdict.why,
         }
@@ -78,7 +80,8 @@ def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
 
 def _decide(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
     experiment = EXPERIMENTS[claim.experiment]
-    seeds = sorted({r.seed for r in by_id.values()})
+    known = {r.seed for r in by_id.values()}
+    seeds = sorted(s for s in known if claim.start <= s < claim.start + FRESH)
     runs: dict[str, dict[int, Record]] = {}  # by name, then by seed
     for name, run in claim.runs(size).items():
         cfg = experiment.configure(size, **run)
@@ -95,8 +98,24 @@ def _decide(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
             return Verdict(MISSING, seeds=len(done), why=why)
         runs[name] = done
     shared = sorted(set.intersection(*map(set, runs.values())))
-    used = shared if experiment.stochastic else shared[:1]
-    verdict = claim.check(Evidence({name: [run[s] for s in used] for name, run in runs.items()}))
+
+    def check(used: Iterable[int]) -> Verdict:
+        chosen = {name: [run[s] for s in used] for name, run in runs.items()}
+        return replace(claim.check(Evidence(chosen)), start=min(used, default=0))
+
+    first, second = claim.stages
     if size == "smoke":
+        verdict = check(shared)
         return replace(verdict, outcome=MISSING, why=f"{verdict.why}; smoke runs decide nothing")
-    return verdict
+    if not experiment.stochastic:
+        return check(shared[:1])
+    if not {*first, *second} <= set(shared):
+        return check(shared)
+    verdict = check(first)
+    return _second_stage(verdict, check(second)) if verdict.outcome == OPEN else verdict
+
+
+def _second_stage(first: Verdict, second: Verdict) -> Verdict:
+    """Decide by the second stage alone, and name the result of the first."""
+    why = f"{second.why}; second stage: the first was {replace(first, why='')!r}"
+    return replace(second, why=why, first=first)
