@@ -181,7 +181,8 @@ def dask_kills(runs: int, folder: Path, rng: random.Random) -> Row:
     ) as cluster:
 
         def kill() -> None:
-            while not over.wait(rng.uniform(2, 6)):
+            # A worker needs time to start and load torch between two kills, or nothing is done.
+            while not over.wait(rng.uniform(8, 15)):
                 pids = [w.process.process.pid for w in cluster.workers.values() if w.process.pid]
                 if pids:
                     os.kill(rng.choice(pids), signal.SIGKILL)
