@@ -120,6 +120,21 @@ def finish(pid: int, seconds: float = 120) -> int | None:
     return None
 
 
+def alive_after(processes: Sequence[Any], seconds: float) -> list[Any]:
+    """Wait for processes to end; return those that have not. One that init has yet to reap has."""
+
+    def alive(process: Any) -> bool:
+        try:
+            return bool(process.status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
+
+    end = time.monotonic() + seconds
+    while (left := [p for p in processes if alive(p)]) and time.monotonic() < end:
+        time.sleep(0.02)
+    return left
+
+
 def inspect(row: Row, store: Store, seen: dict[str, float], log: Path) -> None:
     """Count what was lost or half-written, and tracebacks."""
     unusable: list[str] = []
@@ -159,8 +174,7 @@ def kills(tries: int, workers: int, folder: Path, rng: random.Random) -> Row:
             code = finish(pid)
             row.tries += 1
             complete = code == 0
-            _, alive = psutil.wait_procs(children, timeout=2)
-            row.orphans += len(alive)
+            row.orphans += len(alive_after(children, 2))
             inspect(row, store, seen, log)
         finish(forked(partial(main, words), log))
         inspect(row, store, seen, log)
@@ -175,7 +189,7 @@ def dask_kills(runs: int, folder: Path, rng: random.Random) -> Row:
 
     row, over = Row(f"killed dask workers during {runs} runs"), Event()
     experiment, store = EXPERIMENTS["torture_toy.wait"], Store(folder / "dask")
-    configs = [experiment.configure(level=i, moment=0.2) for i in range(runs)]
+    configs = [experiment.configure(level=i, moment=0.5) for i in range(runs)]
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
