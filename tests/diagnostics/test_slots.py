@@ -355,3 +355,12 @@ def test_errors_of_latents_are_squares_and_cross_entropies():
 def test_a_readout_refuses_what_does_not_fit():
     with pytest.raises(Refused, match="as many slots as objects"):
         readout(torch.rand(9, 3, 2), torch.rand(9, 2, 2))
+
+
+def test_a_readout_refuses_latents_without_variance():
+    truth, z = world(100)
+    reader = readout(z, truth, **{**QUICK, "steps": 1})
+    truth[..., 1] = 0.5
+    for call in (lambda: readout(z, truth, **QUICK), lambda: reader.score(z, truth)):
+        with pytest.raises(Refused, match="Latent 1 is constant over these points"):
+            call()

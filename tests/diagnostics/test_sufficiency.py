@@ -317,6 +317,15 @@ def a1(first, combine="add"):
     return certify(compose([first, torch.sin], combine), SQUARE, everything())["A1"]
 
 
+def hinge(at):
+    """Build a network of one ReLU that turns on at a value."""
+    network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
+    with torch.no_grad():
+        for p, value in zip(network.parameters(), (1, -at, 1, 0), strict=True):
+            p.fill_(value)
+    return network
+
+
 @pytest.mark.parametrize(
     ("first", "said"),
     [
@@ -327,7 +336,7 @@ def a1(first, combine="add"):
             "component 'a' jumps by 0.0001 where a is 0.503",
         ),
         (lambda z: 100 * z + 1e-3 * (z > 0.7), "component 'a' jumps by 0.001 where a is 0.7"),
-        (nn.Sequential(nn.Linear(1, 9), nn.ReLU(), nn.Linear(9, 1)), "component 'a' has a kink"),
+        (hinge(0.4), "component 'a' has a kink where a is 0.39"),
     ],
 )
 def test_kinks_and_small_jumps_of_components_are_found_beside_steep_slopes(first, said):

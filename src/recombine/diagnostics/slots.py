@@ -124,6 +124,7 @@ class Readout:
         self, z: Float[Tensor, "n k d"], truth: Shaped[Tensor, "n k latents"]
     ) -> dict[str, float]:
         """R² of the continuous latents, accuracy of the classes, and their mean over latents."""
+        _refuse_constant(truth[..., : self.latents.continuous])
         known = self._standard(truth)
         given = self.read(z)
         if self.order is not None:
@@ -148,6 +149,16 @@ class Readout:
 
     def _standard(self, truth: Tensor) -> Tensor:
         return (truth - self.mean) / self.scale
+
+
+def _refuse_constant(truth: Shaped[Tensor, "n k latents"]) -> None:
+    """Refuse continuous latents without variance, whose R² is undefined."""
+    spread = truth.flatten(0, 1).double().std(dim=0, correction=0)
+    if (constant := torch.nonzero(spread <= 1e-12).flatten().tolist()) != []:
+        raise Refused(
+            f"Latent {constant[0]} is constant over these points, so its R² is undefined. Leave "
+            "the latent out, or read at points where it varies."
+        )
 
 
 def _matched(given: Tensor, truth: Tensor, latents: Latents) -> Tensor:
@@ -205,6 +216,7 @@ def readout(
             "many slots as objects."
         )
     latents = Latents(truth.shape[2] - len(classes), tuple(classes))
+    _refuse_constant(truth[..., : latents.continuous])
     z, truth = z.detach().float(), truth.float()
     flat = truth.flatten(0, 1)
     mean, scale = flat.mean(dim=0), flat.std(dim=0).clamp(min=1e-6)
