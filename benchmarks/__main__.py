@@ -17,6 +17,7 @@ from benchmarks import kernels as kernels
 from benchmarks import machinery as machinery
 from benchmarks import modular as modular
 from benchmarks import sprites as sprites
+from benchmarks import tables as tables
 from benchmarks import train as train
 from benchmarks import transformer as transformer
 from benchmarks.measure import BENCHMARKS, GEMM, Result, machine

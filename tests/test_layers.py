@@ -24,7 +24,7 @@ LAYERS = (
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
-READERS = ("tasks/banks/", "tables/read", "tables/datasets")  # these read the disk
+READERS = ("tasks/banks/", "tables/read", "tables/lists", "tables/datasets")  # read the disk
 
 DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
 DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}

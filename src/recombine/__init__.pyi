@@ -52,7 +52,7 @@ from recombine.diagnostics.examples import examples as examples
 from recombine.diagnostics.interaction import interaction_order as interaction_order
 from recombine.diagnostics.kernels import feature_gram as feature_gram
 from recombine.diagnostics.kernels import overlap_fit as overlap_fit
-from recombine.diagnostics.theorem import certify as certify
+from recombine.diagnostics.theorem import check_assumptions as check_assumptions
 from recombine.maps.compose import compose as compose
 from recombine.models.decoders import cnn as cnn
 from recombine.models.decoders import mlp as mlp
@@ -63,6 +63,13 @@ from recombine.runs.store import Store as Store
 from recombine.runs.sweep import sweep as sweep
 from recombine.runs.trial import Training as Training
 from recombine.runs.trial import trial as trial
+from recombine.tables.datasets import dataset as dataset
+from recombine.tables.foresight import certify as certify
+from recombine.tables.foresight import forecast as forecast
+from recombine.tables.foresight import plan as plan
+from recombine.tables.read import read as read
+from recombine.tables.split import split as split
+from recombine.tables.table import Table as Table
 from recombine.tasks.encode import join as join
 from recombine.tasks.encode import one_hot as one_hot
 from recombine.theory.conjunction import solvable as solvable

@@ -9,7 +9,7 @@ from recombine.core.error import Refused
 from recombine.core.sets import axes, box, cross, everything, values
 from recombine.core.space import cube
 from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
-from recombine.diagnostics.theorem import certify, reconstruct
+from recombine.diagnostics.theorem import check_assumptions, reconstruct
 from recombine.maps.compose import Combination, alpha, compose, gated, product, sigmoid, step
 
 SQUARE = cube(a=1, b=1)
@@ -265,36 +265,36 @@ def test_a_large_occluder_is_certified_and_repaired_pixel_by_pixel():
 
 def test_all_assumptions_hold_for_a_sum_on_a_cross():
     f = compose([curve(0), curve(1)], "add")
-    found = certify(f, SQUARE, cross(a=[0.5], b=[0.5]), truth=f)
+    found = check_assumptions(f, SQUARE, cross(a=[0.5], b=[0.5]), truth=f)
     assert [c.holds for c in found.checks] == [True] * 4
     assert found.holds is True
     assert found.message == "All assumptions hold."
-    without = certify(f, SQUARE, cross(a=[0.5], b=[0.5]))
+    without = check_assumptions(f, SQUARE, cross(a=[0.5], b=[0.5]))
     assert without.holds is without["A4"].holds is None
     assert "No assumption fails.\nA4 (a point where" in without.message
 
 
 def test_each_assumption_that_fails_is_named():
     smooth = [bump([1, 0.5, 0.2]), bump([0.2, 0.6, 1.0])]
-    hard = certify(compose(smooth, "step"), SQUARE, everything())
+    hard = check_assumptions(compose(smooth, "step"), SQUARE, everything())
     assert hard["A1"].holds is False
     assert "A1 (differentiable C and components) does not hold: step is not" in hard.message
     assert "use sigmoid" in hard.message
     soft = compose(smooth, "sigmoid")
-    broken = certify(soft, SQUARE, cross(a=[0], b=[1]) - box(a=(0.2, 0.4)))
+    broken = check_assumptions(soft, SQUARE, cross(a=[0], b=[1]) - box(a=(0.2, 0.4)))
     assert [c.holds for c in broken.checks] == [True, False, True, None]
     assert (
         "A2 (connected and compositional support) does not hold: a in [0.2, 0.4]" in broken.message
     )
-    lost = certify(compose(smooth, "product"), SQUARE, everything())
+    lost = check_assumptions(compose(smooth, "product"), SQUARE, everything())
     assert lost["A3"].holds
     black = compose([smooth[0], lambda z: smooth[1](z) * (torch.arange(6) > 0)], "product")
-    lost = certify(black, SQUARE, everything())
+    lost = check_assumptions(black, SQUARE, everything())
     assert [c.holds for c in lost.checks] == [True, True, False, None]
     assert "A3 (sufficient support) does not hold" in lost.message
     assert "no candidate plane" in lost.message
     other = compose([smooth[0], lambda z: smooth[1](z) + 0.1], "sigmoid")
-    assert certify(other, SQUARE, everything(), truth=soft)["A4"].holds is False
+    assert check_assumptions(other, SQUARE, everything(), truth=soft)["A4"].holds is False
 
 
 def test_jumps_of_components_are_found_and_steep_slopes_are_not_jumps():
@@ -304,17 +304,22 @@ def test_jumps_of_components_are_found_and_steep_slopes_are_not_jumps():
     def steep(z):
         return torch.tanh(1000 * (z[:, :1] - 0.3)).repeat(1, 3)
 
-    found = certify(compose([steep, shape], "add"), SPRITES, PLANES, tried=3)
+    found = check_assumptions(compose([steep, shape], "add"), SPRITES, PLANES, tried=3)
     assert found["A1"].holds is False
     assert "component 'second' jumps by 1 where second[2] is" in found["A1"].why
-    assert certify(compose([steep, steep], "add"), SPRITES, PLANES, tried=3)["A1"].holds is True
+    assert (
+        check_assumptions(compose([steep, steep], "add"), SPRITES, PLANES, tried=3)["A1"].holds
+        is True
+    )
     cut = compose([curve(0), curve(1)], lambda a, b: torch.where(a > a.mean() * 0, a, b))
     crossing = [lambda z: 2 * z - 1, lambda z: z + 5]
-    assert certify(compose(crossing, cut.combine), SQUARE, everything())["A1"].holds is False
+    assert (
+        check_assumptions(compose(crossing, cut.combine), SQUARE, everything())["A1"].holds is False
+    )
 
 
 def a1(first, combine="add"):
-    return certify(compose([first, torch.sin], combine), SQUARE, everything())["A1"]
+    return check_assumptions(compose([first, torch.sin], combine), SQUARE, everything())["A1"]
 
 
 def hinge(at):

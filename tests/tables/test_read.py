@@ -134,7 +134,6 @@ GOOD = {"a": ["x", "y", "x", "y"], "b": ["1", "2", "2", "1"], "y": [1.0, 2.0, 3.
         ({"a": [1.0, np.nan, 2.0, 2.0]}, {}, "no value in row 2"),
         ({"a": ["x", 1, "x", "y"]}, {}, "mixes"),
         ({"a": ["x"] * 4}, {}, "one level only"),
-        ({"a": list("wxyz")}, {}, "4 levels in 4 rows"),
         ({"a": ["x", "y"]}, {}, "different lengths"),
         ({"y": [1.0, np.inf, 2.0, 3.0]}, {}, "infinite"),
         ({"y": [1.0, None, None, None]}, {}, "1 rows have a target"),
@@ -161,6 +160,10 @@ def test_identifiers_and_continuous_columns_are_refused(rng):
     base = {"b": np.arange(n) % 7}
     with pytest.raises(Refused, match="20,000 levels; at most 10,000"):
         read(base | {"a": np.arange(n) % 20_000})
+    with pytest.raises(Refused, match="30 levels in 30 rows"):
+        read({"a": [f"id{k}" for k in range(30)], "b": base["b"][:30]})
+    with pytest.raises(Refused, match="5 levels in 4 rows"):
+        read(GOOD, target="y", levels={"a": list("vwxyz")})
     with pytest.raises(Refused, match="looks continuous; cut it into bins, as in a=quantile:8"):
         read(base | {"a": np.round(rng.uniform(size=n), 2)})
 

@@ -10,6 +10,7 @@ from recombine import __version__
 from recombine.cli.commands import data, list_, report, reproduce, run, sweep_
 from recombine.cli.parse import summary
 from recombine.cli.process import mute, open_streams, stoppable
+from recombine.cli.tables import TABLE_COMMANDS
 from recombine.core.error import Refused, nearest
 
 HELP = """\
@@ -25,6 +26,7 @@ First steps:
   recombine sweep liang2025.hidden_square --decoder mlp cnn --seeds 5
   recombine reproduce liang2025                  every claim of a paper, then a report
   recombine report --open                        look at the records you have
+  recombine certify data.csv --target y          what your own table determines
 
 'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT --help' lists every
 field of an experiment. Experiments of your own are named by file: recombine run mine.py:addition.
@@ -39,6 +41,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "reproduce": reproduce,
     "report": report,
     "data": data,
+    **TABLE_COMMANDS,
 }
 
 

@@ -89,7 +89,7 @@ class Assumptions:
         return "\n".join(map(str, self.checks))
 
 
-def certify(
+def check_assumptions(
     f: Any,
     space: Space,
     shown: Support,

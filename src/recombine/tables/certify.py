@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -49,12 +49,16 @@ class Witness:
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
 
     def __str__(self) -> str:
+        return self.brief(str)
+
+    def brief(self, write: Callable[[str], str]) -> str:
+        """Write the sum, each level by a function that may shorten it."""
         parts: list[str] = []
         for weight, cell in self.terms:
             sign = "-" if weight < 0 else "+" if parts else ""
             size = "" if abs(weight) == 1 else f"{abs(weight)}·"
-            parts.append(f"{sign} {size}({', '.join(cell)})".strip())
-        return f"({', '.join(self.combination)}) = {' '.join(parts)}"
+            parts.append(f"{sign} {size}({', '.join(map(write, cell))})".strip())
+        return f"({', '.join(map(write, self.combination))}) = {' '.join(parts)}"
 
 
 @dataclass(frozen=True, eq=False)

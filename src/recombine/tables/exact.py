@@ -79,14 +79,14 @@ class Echelon:
             start = max(0, stop - PANEL)
             left = np.zeros((stop - start, values.shape[1]))
             for at in range(0, len(x), PANEL):
-                left = _residue(
+                left = residue(
                     left + self.rows[start:stop, at : at + PANEL] @ x[at : at + PANEL], p
                 )
             for i in range(stop - 1, start - 1, -1):
                 pivot = self.pivots[i]
-                x[pivot] = _residue(-left[i - start] * _inverse(self.rows[i, pivot], p), p)
+                x[pivot] = residue(-left[i - start] * _inverse(self.rows[i, pivot], p), p)
                 above = self.rows[start:i, pivot]
-                left[: i - start] = _residue(left[: i - start] + above[:, None] * x[pivot], p)
+                left[: i - start] = residue(left[: i - start] + above[:, None] * x[pivot], p)
         return x.astype(np.int64)
 
 
@@ -107,28 +107,38 @@ def echelon(a: NDArray[Any], prime: int) -> Echelon:
                 a[[rank, swap]] = a[[swap, rank]]
                 multipliers[[rank, swap]] = multipliers[[swap, rank]]
             scale = _inverse(a[rank, column], prime)
-            m = _residue(a[rank + 1 :, column] * scale, prime)
+            m = residue(a[rank + 1 :, column] * scale, prime)
             multipliers[rank + 1 :, rank - top] = m
             a[rank + 1 :, column] = 0
             rest = slice(column + 1, right)
-            a[rank + 1 :, rest] = _residue(a[rank + 1 :, rest] - m[:, None] * a[rank, rest], prime)
+            a[rank + 1 :, rest] = residue(a[rank + 1 :, rest] - m[:, None] * a[rank, rest], prime)
             pivots.append(column)
             rank += 1
         if right < width and rank > top:
             for i in range(top + 1, rank):
                 m = multipliers[i, : i - top]
-                a[i, right:] = _residue(a[i, right:] - m @ a[top:i, right:], prime)
+                a[i, right:] = residue(a[i, right:] - m @ a[top:i, right:], prime)
             m = multipliers[rank:, : rank - top]
-            a[rank:, right:] = _residue(a[rank:, right:] - m @ a[top:rank, right:], prime)
+            a[rank:, right:] = residue(a[rank:, right:] - m @ a[top:rank, right:], prime)
     return Echelon(a[:rank], np.array(pivots, dtype=np.int64), prime)
 
 
-def _residue(x: Array, prime: int) -> Array:
+def residue(x: Array, prime: int) -> Array:
     """Reduce whole numbers below 2^52 to [0, prime): `np.mod` is exact too, but slow."""
     x = x - prime * np.floor(x / prime)
     x[x < 0] += prime
     x[x >= prime] -= prime
     return x
+
+
+def inverse_residues(x: Array, prime: int) -> Array:
+    """Invert many residues; zero stays zero."""
+    power, base, left = np.ones_like(x), x.copy(), prime - 2
+    while left:
+        if left & 1:
+            power = residue(power * base, prime)
+        base, left = residue(base * base, prime), left >> 1
+    return np.where(x == 0, 0.0, power)
 
 
 def _inverse(value: float, prime: int) -> int:

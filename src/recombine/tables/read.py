@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEVELS = 10_000  # a column with more is taken for an identifier
 NUMBERS = 24  # a column with more different fractions is taken for continuous
+ALONE = 10  # rows from which a column with a level of its own in each is taken for an identifier
 CLASSES = 50  # a text target with more values is taken for an identifier
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 FORMATS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
@@ -283,7 +284,7 @@ def _check_levels(name: str, levels: int, rows: int) -> None:
             f"Factor {name!r} has {levels:,} levels; at most {LEVELS:,} are served. Is it an "
             "identifier or a continuous column? Leave it out, or cut it into bins."
         )
-    if levels >= rows > 2:
+    if levels > rows or levels == rows >= ALONE:
         raise Refused(
             f"Factor {name!r} has {levels:,} levels in {rows:,} rows, so hardly any level occurs "
             f"twice and nothing recombines. Leave it out, or cut it into bins."

@@ -185,6 +185,19 @@ class Table:
             raise nearest("factor", column, self.columns)
         return self.space.factors[self.columns.index(column)].labels
 
+    def log(self, offset: float = 0.0) -> Table:
+        """Take the logarithm of the target plus an offset."""
+        if self.y is None or self.classes:
+            raise Refused("A logarithm needs a numeric target; name its column with --target.")
+        if not np.nanmin(self.y) + offset > 0:
+            raise Refused(
+                f"The target has the value {np.nanmin(self.y):g}; its logarithm needs an offset "
+                f"above {-np.nanmin(self.y):g}, got {offset:g}."
+            )
+        shift = f" + {offset:g}" if offset else ""
+        names = tuple(f"log({t}{shift})" for t in self.targets)
+        return replace(self, y=np.log(self.y + offset), targets=names)
+
     def take(self, rows: Mask) -> Table:
         """Keep some rows and all levels."""
         return replace(

@@ -1,0 +1,57 @@
+"""Tables that come with the package, with their sources and licenses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+
+import numpy as np
+
+from recombine.core.error import nearest
+from recombine.tables.table import Table, space_of
+
+
+def gb1() -> Table:
+    """Fitness of 149,361 variants of protein GB1, sites 39, 40, 41 and 54 (Wu et al. 2016).
+
+    CC BY 4.0, eLife 2016;5:e16965, doi 10.7554/eLife.16965. The wild type VDGV has fitness 1.
+    """
+    return _stored("gb1")
+
+
+def buchwald_hartwig() -> Table:
+    """Yields of 3,955 Buchwald–Hartwig reactions: ligand, additive, base, halide (Ahneman 2018).
+
+    Science 2018, doi 10.1126/science.aar5169; collected in rxn_yields, MIT license. Levels are
+    SMILES strings.
+    """
+    return _stored("buchwald_hartwig")
+
+
+DATASETS: dict[str, Callable[[], Table]] = {"gb1": gb1, "buchwald_hartwig": buchwald_hartwig}
+
+
+def dataset(name: str) -> Table:
+    """Load a table that comes with the package: `dataset("gb1")`."""
+    if name not in DATASETS:
+        raise nearest("dataset", name, DATASETS)
+    return DATASETS[name]()
+
+
+def _stored(name: str) -> Table:
+    """Read the values of a complete product, whole numbers with -1 where nothing was measured."""
+    import lzma
+
+    packed = files("recombine.tables").joinpath(f"data/{name}.xz").read_bytes()
+    content = lzma.decompress(packed)
+    head, _, body = content.partition(b"\n")
+    facts = json.loads(head)
+    labels = facts["levels"]
+    shape = tuple(len(v) for v in labels.values())
+    values = np.frombuffer(body, dtype="<i4").reshape(shape)
+    z = np.argwhere(values >= 0)
+    y = values[values >= 0][:, None] / facts["scale"]
+    columns = tuple(labels)
+    space = space_of(columns, list(labels.values()))
+    return Table(space, z, y, None, columns, (facts["target"],))

@@ -1,0 +1,96 @@
+"""A page about a table in the report's design, and its short form for notebooks."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from recombine.tables.lists import short
+from recombine.tables.maps import WIDE, PairMap, pair_maps
+
+if TYPE_CHECKING:
+    from recombine.tables.foresight import Foresight
+
+ROWS = 200  # combinations that the page lists
+CELL = 16  # pixels of a cell
+
+
+def page(f: Foresight) -> str:
+    """Write one self-contained page."""
+    design = files("recombine.report").joinpath("templates/design.css").read_text("utf-8")
+    return str(_template("foresight.html").render(**_content(f, ROWS), design=Markup(design)))
+
+
+def fragment(f: Foresight) -> str:
+    """Write the sentences and the first rows, to stand inside a notebook."""
+    return str(_template("fragment.html").render(**_content(f, 8)))
+
+
+def _template(name: str) -> Any:
+    environment = Environment(
+        loader=PackageLoader("recombine.tables"), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template(name)
+
+
+def _content(f: Foresight, rows: int) -> dict[str, Any]:
+    order = np.arange(len(f.asked))
+    if f.forecast is not None:
+        order = np.lexsort((-f.forecast.expected_error, ~f.forecast.fails, ~f.forecast.known))
+    shown = order[:rows]
+    heads = [k for k, v in f.columns.items() if v is not None]
+    body = [[_cell(f.columns[k][i]) for k in heads] for i in shown]
+    return {
+        "title": str(f.source),
+        "sentences": f.sentences,
+        "heads": heads,
+        "body": body,
+        "left": len(f.asked) - len(shown),
+        "picks": [] if f.plan is None else f.plan.picks,
+        "factors": f.source.columns,
+        "witnesses": [w.brief(short) for w in f.witnesses],
+        "maps": [_map(m) for m in pair_maps(f)],
+        "short": short,
+    }
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}" if np.isfinite(value) else ""
+    return short(str(value)) if len(str(value)) < 200 else str(value)[:200]
+
+
+def _map(m: PairMap) -> dict[str, Any]:
+    """Cells of a heat map as pixels and shares of the darkest color."""
+    value = m.value[:WIDE, :WIDE]
+    low, high = np.nanmin(value), np.nanmax(value)
+    share = (value - low) / (high - low) if high > low else np.zeros_like(value)
+    cells = [
+        {
+            "x": CELL * j,
+            "y": CELL * i,
+            "share": round(100 * float(share[i, j])) if np.isfinite(share[i, j]) else None,
+            "seen": bool(m.seen[i, j] > 0),
+            "unknown": bool(m.unknown[i, j] > 0.5),
+            "text": f"{m.row_levels[i]}, {m.column_levels[j]}: {value[i, j]:.3g}",
+        }
+        for i, j in np.ndindex(*value.shape)
+    ]
+    return {
+        "rows": m.rows,
+        "columns": m.columns,
+        "what": m.what,
+        "low": f"{low:.3g}",
+        "high": f"{high:.3g}",
+        "cells": cells,
+        "width": CELL * value.shape[1],
+        "height": CELL * value.shape[0],
+        "left": [short(s) for s in m.row_levels[:WIDE]],
+        "below": [short(s) for s in m.column_levels[:WIDE]],
+    }

@@ -1,0 +1,354 @@
+"""Plan what to measure next: to determine the most, to lower the error, or to find the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from recombine.core.error import Refused, nearest
+from recombine.core.space import Mask
+from recombine.tables import process
+from recombine.tables.certify import Certificate
+from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.exact import echelon, inverse_residues, random_prime, residue
+from recombine.tables.forecast import Forecast
+from recombine.tables.table import Table
+
+CANDIDATES = 1_500  # combinations that a plan weighs against each other
+AHEAD = 1 << 24  # operations spent on looking one measurement ahead among equal picks
+DRAWS = 8  # random plans that a plan is compared with
+BARELY = 1.05  # a plan that gains less than this times a random one is said to gain nothing
+# Shares of the variance in orders 0, 1 and 2, and noise, where there is no target to learn from.
+DEFAULT = (0.1, 0.6, 0.3)
+NOISE = 0.1
+
+Objective = Literal["determined", "error", "best"]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """One combination to measure, why, and what is expected of it."""
+
+    combination: tuple[str, ...]
+    reason: str
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Combinations to measure next, in order, and what they are expected to bring together."""
+
+    table: Table
+    objective: Objective
+    z: Codes
+    picks: tuple[Pick, ...]
+    before: float
+    after: float
+    random: float  # what as many random combinations are expected to bring
+    sentence: str
+
+
+def plan(
+    certificate: Certificate,
+    forecast: Forecast | None,
+    budget: int,
+    *,
+    objective: str = "determined",
+    cost: Array | None = None,
+    forbidden: Mask | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Choose combinations among the asked ones.
+
+    - objective: `determined` makes the most combinations determined at the certificate's order,
+      `error` lowers the expected error, `best` looks for a high target
+    - cost: of each asked combination; the budget is spent on it. Each costs 1 by default
+    - forbidden: asked combinations that cannot be measured
+    """
+    asked = certificate.asked
+    if budget < 1:
+        raise Refused(f"plan() needs budget >= 1; got budget={budget}.")
+    if objective not in get_args(Objective):
+        raise nearest("objective", objective, get_args(Objective))
+    price = np.ones(len(asked)) if cost is None else np.asarray(cost, dtype=np.float64)
+    if price.shape != (len(asked),) or not (price > 0).all():
+        raise Refused("Costs must be positive, one for each asked combination.")
+    free = np.ones(len(asked), dtype=bool) if forbidden is None else ~forbidden
+    free &= price <= budget
+    if not free.any():
+        raise Refused(
+            "No combination can be measured: all are measured, forbidden or dearer than the "
+            "budget. Raise the budget, or forbid less."
+        )
+    rng = np.random.default_rng(seed)
+    if objective == "determined":
+        return _determine(certificate, budget, price, free, rng)
+    if objective == "error":
+        return _explore(certificate, forecast, budget, price, free, rng)
+    if forecast is None or forecast.kind != "number":
+        raise Refused("The objective 'best' needs a numeric target; name its column with --target.")
+    return _exploit(forecast, budget, price, free, rng)
+
+
+def _determine(
+    certificate: Certificate, budget: int, price: Array, free: Mask, rng: Generator
+) -> Plan:
+    """Measure, step by step, the combination that makes the most others determined.
+
+    Modulo the null space N of what was measured, a combination z is the vector Nᵀφ(z). Measuring
+    one determines all combinations whose vectors are multiples of its own. Among equal picks the
+    one that allows the best next pick is taken.
+    """
+    table, asked = certificate.table, certificate.asked
+    lost = np.flatnonzero(~certificate.determined)
+    if not len(lost):
+        raise Refused(
+            f"Every asked combination is determined at order {certificate.order} already; use a "
+            "higher order, or the objective 'error'."
+        )
+    c, prime = certificate.system.conjunctions, random_prime(rng)
+    z = table.cells.z
+    few = len(z) <= c.width
+    rows = c.matrix(z).toarray() if few else c.gram(z, rng.integers(1, prime, size=len(z)))
+    form = echelon(rows, prime)
+    width = min(len(form.free), budget + 4)
+    null = form.null(rng.integers(prime, size=(len(form.free), width)))
+    a = np.stack([c.sums_at(asked[lost], v, prime) for v in null.T], axis=1).astype(np.float64)
+    keys = rng.integers(1, prime, size=(2, a.shape[1])).astype(np.float64)
+    open_, chosen, counts = np.ones(len(lost), dtype=bool), [], []
+    left = float(budget)
+    before = int(certificate.determined.sum())
+    while left > 0:
+        useful = open_ & free[lost] & (price[lost] <= left)
+        if not useful.any():
+            break
+        key = _direction(a, prime, keys)
+        _, at, sizes = np.unique(np.where(open_, key, -1), return_inverse=True, return_counts=True)
+        worth = np.where(useful, sizes[at.ravel()] / price[lost], -1.0)
+        ties = rng.permutation(np.flatnonzero(worth == worth.max())).tolist()
+        tried = ties[: max(1, AHEAD // a.size)] if left > price[lost[ties[0]]] else ties[:1]
+        ahead = [
+            _largest(_eliminate(a, t, prime), open_ & (key != key[t]), prime, keys) for t in tried
+        ]
+        pick = tried[int(np.argmax(ahead))]
+        same = open_ & (key == key[pick])
+        chosen.append(lost[pick])
+        counts.append(int(same.sum()))
+        left -= price[lost[pick]]
+        open_ &= ~same
+        a = _eliminate(a, pick, prime)
+    if not chosen:
+        raise Refused(
+            "No combination that is not determined can be measured within the budget; raise the "
+            "budget, or forbid less."
+        )
+    z = asked[chosen]
+    picks = tuple(
+        Pick(
+            name,
+            f"with it {count} combinations become determined at order {certificate.order}"
+            if count > 1
+            else "it determines itself only, and prepares the next ones",
+            float(count),
+        )
+        for name, count in zip(table.decode(z), counts, strict=True)
+    )
+    after = before + sum(counts)
+    random = _random_determined(certificate, len(chosen), free, rng)
+    sentence = (
+        f"Measuring {len(picks)} combinations determines {after:,} of {len(asked):,} at order "
+        f"{certificate.order}, up from {before:,}; as many random ones determine {random:,.0f} on "
+        "average."
+    )
+    if after - before <= BARELY * (random - before):
+        sentence += " No gain over random measurement is to be expected."
+    return Plan(table, "determined", z, picks, before, after, random, sentence)
+
+
+def _direction(a: Array, prime: int, keys: Array) -> NDArray[np.int64]:
+    """Hash each row up to multiples: rows with one key are multiples of each other."""
+    first = (a != 0).argmax(axis=1)
+    lead = a[np.arange(len(a)), first]
+    unit = residue(a * inverse_residues(lead, prime)[:, None], prime)
+    sums = [np.zeros(len(a)), np.zeros(len(a))]
+    for column in range(a.shape[1]):
+        for k in range(2):
+            sums[k] = residue(sums[k] + unit[:, column] * keys[k, column], prime)
+    return np.asarray(sums[0] * prime + sums[1], dtype=np.int64)
+
+
+def _largest(a: Array, open_: Mask, prime: int, keys: Array) -> int:
+    """Most combinations that one more measurement would determine."""
+    key = _direction(a, prime, keys)[open_]
+    return int(np.unique(key, return_counts=True)[1].max(initial=0))
+
+
+def _eliminate(a: Array, pick: int, prime: int) -> Array:
+    """Reduce every row by the row that was picked."""
+    row = a[pick]
+    column = int((row != 0).argmax())
+    scale = residue(a[:, column] * pow(int(row[column]), -1, prime), prime)
+    return residue(a - scale[:, None] * row, prime)
+
+
+def _random_determined(certificate: Certificate, count: int, free: Mask, rng: Generator) -> float:
+    """Combinations that random measurements determine, on average over a few draws."""
+    from recombine.tables.solve import solve
+
+    table, asked = certificate.table, certificate.asked
+    totals = []
+    for _ in range(DRAWS // 2):
+        new = asked[rng.permutation(np.flatnonzero(free))[:count]]
+        z = np.concatenate([table.cells.z, new])
+        system = solve(table.shape, certificate.order, z, np.ones(len(z)), margins=False)
+        totals.append(int(system.determined(asked).sum()))
+    return float(np.mean(totals))
+
+
+def _covariance(
+    certificate: Certificate, forecast: Forecast | None, z: Codes
+) -> tuple[Array, float]:
+    """Posterior covariance of some combinations, and the variance of one measurement."""
+    table = certificate.table
+    cells = table.cells
+    if forecast is not None:
+        p = forecast.referees[0].members.similarity
+        kappas, variances, noise = process.unpack(p.shape, p.theta, p.places)
+        scale = p.scale
+    else:
+        kappas = [np.eye(m) for m in table.shape]
+        variances, noise, scale = np.array(DEFAULT[: len(table.shape) + 1]), NOISE, 1.0
+    some = np.random.default_rng(0).permutation(len(cells))[: process.EXACT]
+    k = process.kernel(cells.z[some], cells.z[some], kappas, variances)
+    k[np.diag_indices(len(k))] += noise / cells.weight[some]
+    across = process.kernel(cells.z[some], z, kappas, variances)
+    inner = process.kernel(z, z, kappas, variances) - across.T @ np.linalg.solve(k, across)
+    return scale**2 * inner, scale**2 * noise
+
+
+def _explore(
+    certificate: Certificate,
+    forecast: Forecast | None,
+    budget: int,
+    price: Array,
+    free: Mask,
+    rng: Generator,
+) -> Plan:
+    """Measure what lowers the mean posterior variance of the asked combinations most."""
+    table, asked = certificate.table, certificate.asked
+    few = np.sort(rng.permutation(len(asked))[:CANDIDATES])
+    covariance, noise = _covariance(certificate, forecast, asked[few])
+    before = float(np.sqrt(np.diag(covariance).mean()))
+
+    def spend(score: Any) -> tuple[list[int], list[float], float]:
+        c, left, chosen, gains = covariance.copy(), float(budget), [], []
+        ready = free[few].copy()
+        while left > 0 and (possible := ready & (price[few] <= left)).any():
+            worth = np.where(possible, score(c) / price[few], -np.inf)
+            pick = int(worth.argmax())
+            old = float(np.diag(c).mean())
+            column = c[:, pick].copy()
+            c -= np.outer(column, column) / (column[pick] + noise)
+            chosen.append(pick)
+            gains.append(old - float(np.diag(c).mean()))
+            left -= price[few[pick]]
+            ready[pick] = False
+        return chosen, gains, float(np.sqrt(max(np.diag(c).mean(), 0.0)))
+
+    chosen, gains, after = spend(lambda c: np.square(c).sum(axis=0) / (np.diag(c) + noise))
+    random = float(np.mean([spend(lambda c: rng.random(len(c)))[2] for _ in range(DRAWS)]))
+    z = asked[few[chosen]]
+    total = before**2
+    picks = tuple(
+        Pick(
+            name,
+            f"it lowers the mean squared error of all asked combinations by "
+            f"{100 * gain / total:.1f} % of what it is now",
+            float(gain),
+        )
+        for name, gain in zip(table.decode(z), gains, strict=True)
+    )
+    unit = "" if forecast is not None else " of the target's standard deviation"
+    sentence = (
+        f"Measuring {len(picks)} combinations lowers the expected error from {before:.3g} to "
+        f"{after:.3g}{unit}; as many random ones lower it to {random:.3g}."
+    )
+    if before - after <= BARELY * (before - random):
+        sentence += " No gain over random measurement is to be expected."
+    return Plan(table, "error", z, picks, before, after, random, sentence)
+
+
+def _exploit(forecast: Forecast, budget: int, price: Array, free: Mask, rng: Generator) -> Plan:
+    """Measure where the improvement over the best measured value is expected to be largest.
+
+    Within a batch, each pick counts as measured with its expected value: combinations like it
+    become less uncertain, so the batch spreads.
+    """
+    table, asked = forecast.table, forecast.asked
+    judgement = forecast.judgements[0]
+    best = float(table.cells.y[:, 0].max())
+    sd = judgement.scale * np.sqrt(np.square(judgement.ratios).mean())
+    hint = 1e-9 * float(np.ptp(table.cells.y[:, 0])) * judgement.value.argsort().argsort()
+    hint /= len(asked)  # orders by value what is not expected to improve at all
+    first = expected_improvement(judgement.value, sd, best) + hint
+    first = np.where(free, first / price, -np.inf)
+    few = np.argsort(-first)[: min(CANDIDATES, int(free.sum()))]
+    p = forecast.referees[0].members.similarity
+    kappas, variances, noise = process.unpack(p.shape, p.theta, p.places)
+    c = process.kernel(asked[few], asked[few], kappas, variances)
+    prior = np.diag(c).copy()
+    left, chosen, gains = float(budget), [], []
+    ready = np.ones(len(few), dtype=bool)
+    while left > 0 and (possible := ready & (price[few] <= left)).any():
+        share = np.sqrt(np.maximum(np.diag(c), 0) / prior)
+        gain = expected_improvement(judgement.value[few], sd[few] * share, best)
+        pick = int(np.where(possible, (gain + hint[few]) / price[few], -np.inf).argmax())
+        column = c[:, pick].copy()
+        c -= np.outer(column, column) / (column[pick] + noise)
+        chosen.append(pick)
+        gains.append(float(gain[pick]))
+        left -= price[few[pick]]
+        ready[pick] = False
+    at = few[chosen]
+    low, high = forecast.low[at], forecast.high[at]
+    picks = tuple(
+        Pick(
+            name,
+            f"expected {v:.3g} (from {a:.3g} to {b:.3g}), where the best so far is {best:.3g}",
+            gain,
+        )
+        for name, v, a, b, gain in zip(
+            table.decode(asked[at]), judgement.value[at], low, high, gains, strict=True
+        )
+    )
+    draws = judgement.value[:, None] + sd[:, None] * rng.normal(size=(len(sd), DRAWS))
+    after = float(np.maximum(draws[at], best).max(axis=0).mean())
+    chances = [
+        np.maximum(draws[rng.permutation(np.flatnonzero(free))[: len(at)], k], best).max()
+        for k in range(DRAWS)
+    ]
+    random = float(np.mean(chances))
+    sentence = (
+        f"The best of {len(picks)} new measurements is expected to reach {after:.3g}; the best so "
+        f"far is {best:.3g}, and as many random measurements are expected to reach {random:.3g}."
+    )
+    if after - best <= BARELY * (random - best):
+        sentence += " No gain over random measurement is to be expected."
+    return Plan(table, "best", asked[at], picks, best, after, random, sentence)
+
+
+def expected_improvement(value: Array, sd: Array, best: float) -> Array:
+    """Expected excess of a normal value over the best one.
+
+    >>> float(expected_improvement(np.array([1.0]), np.array([0.0]), 0.5)[0])
+    0.5
+    """
+    away = value - best
+    u = np.divide(away, sd, out=np.where(away > 0, 40.0, -40.0), where=sd > 0)
+    density = np.exp(-np.square(np.clip(u, -40, 40)) / 2) / np.sqrt(2 * np.pi)
+    return np.asarray(away * ndtr(u) + sd * density)

@@ -1,0 +1,317 @@
+"""The referee: a value and the distribution of its error for any combination of a table.
+
+Four members are stacked: a conjunction process, a process with similar levels, boosting and a
+forest. Their weights, the scale of the error at each combination and its quantiles come from
+rehearsals: measured combinations are hidden the way the unmeasured ones are, and predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from recombine.core.error import Refused
+from recombine.core.space import Mask
+from recombine.tables import process
+from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.table import Cells
+
+LEAST = 16  # measured combinations without which nothing is forecast
+HIDDEN = 0.25  # share of the measured combinations that is hidden in a rehearsal, at most
+RELEARNED = 400  # combinations up to which hyperparameters are learned again in each rehearsal
+MOST = 30_000  # combinations that boosting, forest and similarity are fitted to
+WIDEST = 4_000  # conjunctions that are solved for where combinations are many
+TREES = 60
+QUANTILES = 64  # of the error distribution
+PULL = 20.0  # combinations that the prior weights of the members are worth
+MEMBERS = ("conjunctions", "similarity", "boosting", "forest")
+PRIOR = np.full(len(MEMBERS), 1 / len(MEMBERS))
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The four members, fitted to one set of combinations."""
+
+    shape: tuple[int, ...]
+    conjunctions: process.Process | process.Sums
+    similarity: process.Process
+    boosting: Any
+    forest: Any
+    places: tuple[Array, ...]  # where each factor's levels lie, by what they do
+
+    def predict(self, z: Codes) -> Array:
+        """Predictions, one column per member."""
+        placed = encode(z, self.places)
+        return np.stack(
+            [
+                self.conjunctions.predict(z),
+                self.similarity.predict(z),
+                self.boosting.predict(np.concatenate([z, placed], axis=1)),
+                self.forest.predict(placed),
+            ],
+            axis=1,
+        )
+
+
+def encode(z: Codes, places: Sequence[Array]) -> Array:
+    """Places of the levels of each combination, factor after factor."""
+    return np.concatenate([x[z[:, c]] for c, x in enumerate(places)], axis=1)
+
+
+def fit_members(
+    shape: tuple[int, ...],
+    z: Codes,
+    y: Array,
+    weight: Array,
+    rng: Generator,
+    *,
+    like: Members | None = None,
+    noise: float | None = None,
+) -> Members:
+    """Fit every member; `like` lends its hyperparameters where combinations are many."""
+    from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+
+    starts: tuple[Array | None, Array | None] = (None, None)
+    if like is not None and len(z) > RELEARNED:
+        starts = (like.conjunctions.theta, like.similarity.theta)
+    some = slice(None) if len(z) <= MOST else np.sort(rng.permutation(len(z))[:MOST])
+    part = z[some], y[some], weight[some]
+    first = process.fit(shape, *part, similar=False, rng=rng, start=starts[0], noise=noise)
+    conjunctions: process.Process | process.Sums = first
+    if len(z) > process.EXACT and process.width(shape) <= WIDEST:
+        conjunctions = process.fit_sums(shape, z, y, weight, first.theta)
+    places = process.level_places(shape, *part, rng)
+    placed = encode(part[0], places)
+    boosting = HistGradientBoostingRegressor(
+        categorical_features=[c for c, m in enumerate(shape) if m <= 255],
+        min_samples_leaf=5,
+        l2_regularization=5.0,
+        max_iter=120,
+        learning_rate=0.15,
+        max_leaf_nodes=16,
+        early_stopping=False,
+    )
+    forest = ExtraTreesRegressor(TREES, max_features=0.5, random_state=int(rng.integers(1 << 31)))
+    return Members(
+        shape,
+        conjunctions,
+        process.fit(shape, *part, similar=True, rng=rng, start=starts[1], noise=noise),
+        boosting.fit(np.concatenate([part[0], placed], axis=1), *part[1:]),
+        forest.fit(placed, *part[1:]),
+        places,
+    )
+
+
+def hide(shape: tuple[int, ...], z: Codes, asked: Codes, rng: Generator) -> list[Mask]:
+    """Choose the combinations that each rehearsal hides, in the pattern of those that are asked.
+
+    The levels are renamed at random, and what the renamed table lacks is hidden: at most `HIDDEN`
+    of the measured combinations, and rather those that no rehearsal has hidden yet.
+    """
+    rounds = 4 if len(z) <= 1_500 else 2 if len(z) <= 5_000 else 1
+    times, masks = np.zeros(len(z)), []
+    most = max(1, round(HIDDEN * len(z)))
+    lacks = np.zeros(0, dtype=bool)
+    if prod(shape) <= 1 << 22:
+        lacks = np.zeros(shape, dtype=bool)
+        lacks[tuple(asked.T)] = True
+    for _ in range(rounds):
+        inside = np.ones(len(z), dtype=bool)
+        if lacks.size:
+            names = [rng.permutation(m) for m in shape]
+            inside = lacks[tuple(name[z[:, c]] for c, name in enumerate(names))]
+        if not inside.any():
+            inside[:] = True
+        keys = times + rng.random(len(z)) + np.where(inside, 0, np.inf)
+        mask = np.zeros(len(z), dtype=bool)
+        mask[np.argsort(keys)[: min(most, int(inside.sum()))]] = True
+        times += mask
+        masks.append(mask)
+    return masks
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """What the members answered for hidden combinations."""
+
+    z: Codes
+    y: Array
+    noise: Array  # variance of the measured value around the truth, where repeats tell it
+    answers: Array  # (n, members)
+    sd: Array
+
+
+def rehearse(
+    members: Members,
+    cells: tuple[Codes, Array, Array],
+    asked: Codes,
+    rng: Generator,
+    noise: float | None,
+) -> Rehearsal:
+    """Hide combinations, fit the members to the others and predict."""
+    z, y, weight = cells
+    parts = []
+    for hidden in hide(members.shape, z, asked, rng):
+        rest = z[~hidden], y[~hidden], weight[~hidden]
+        fitted = fit_members(members.shape, *rest, rng, like=members, noise=noise)
+        away = (noise or 0.0) / weight[hidden]
+        q = z[hidden]
+        parts.append((q, y[hidden], away, fitted.predict(q), fitted.similarity.deviation(q)))
+    return Rehearsal(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def stack(answers: Array, y: Array) -> Array:
+    """Non-negative member weights of sum one, pulled to equal ones as by `PULL` combinations."""
+    spread = answers - answers.mean(axis=1, keepdims=True)
+    pull = np.sqrt(PULL * np.square(spread).mean() + 1e-12 * y.var())
+    rows = np.concatenate([answers - y[:, None], pull * np.eye(len(PRIOR))])
+    goal = np.concatenate([np.zeros(len(y)), pull * PRIOR])
+    heavy = 1e3 * float(np.sqrt(np.square(rows).sum(axis=0).max()))
+    weights = nnls(np.vstack([rows, np.full(len(PRIOR), heavy)]), np.append(goal, heavy))[0]
+    return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """The referee's answer for some combinations: values, and scales of their errors."""
+
+    value: Array
+    scale: Array  # the error is `scale` times a draw of `ratios`, of either sign
+    ratios: Array  # quantiles of |error| / scale
+
+    def half_width(self, share: float) -> Array:
+        """Half the width of an interval that holds this share."""
+        return self.scale * np.quantile(self.ratios, share)
+
+    def expected_error(self, answer: Array) -> Array:
+        """Expected |answer - truth| of any answer, for instance the referee's own value."""
+        away = np.abs(answer - self.value)
+        total = np.zeros(len(away))
+        for ratio in self.ratios:
+            total += np.maximum(away, self.scale * ratio)  # mean of |a - e| and |a + e|
+        return total / len(self.ratios)
+
+    def chance_beyond(self, answer: Array, tolerance: float) -> Array:
+        """Chance that an answer misses the truth by more than the tolerance."""
+        away = np.abs(answer - self.value)
+        total = np.zeros(len(away))
+        for ratio in self.ratios:
+            e = self.scale * ratio
+            total += (np.abs(away - e) > tolerance) / 2 + (away + e > tolerance) / 2
+        return total / len(self.ratios)
+
+
+@dataclass(frozen=True, eq=False)
+class Referee:
+    """A fitted referee of one output."""
+
+    members: Members
+    weights: Array  # of the members
+    scales: Any  # forest of error scales
+    center: float  # scale where the forest knows nothing
+    trust: float  # share of the forest in the scale
+    ratios: Array
+    low: float  # range of the measured target
+    high: float
+    rehearsal: Rehearsal
+    noise: float | None  # variance of one measurement, where repeats tell it
+
+    def judge(self, z: Codes) -> Judgement:
+        """Value and error distribution at some combinations."""
+        answers = self.members.predict(z)
+        sd = self.members.similarity.deviation(z)
+        value = answers @ self.weights
+        ratio = self.scales.predict(_features(z, answers, sd, self.weights, self.members))
+        scale = _scale(sd, ratio, self.center, self.trust, disagreement(answers, self.weights))
+        return Judgement(value, scale, self.ratios)
+
+
+def disagreement(answers: Array, weights: Array) -> Array:
+    """Weighted standard deviation of the members around the value that they agree on."""
+    away = answers - (answers @ weights)[:, None]
+    return np.asarray(np.sqrt(np.square(away) @ weights))
+
+
+def _scale(sd: Array, ratio: Array, center: float, trust: float, spread: Array) -> Array:
+    """Expected error: what rehearsals taught about `ratio`, and what the members disagree on."""
+    return np.asarray(np.hypot(sd * (trust * ratio + (1 - trust) * center), spread))
+
+
+def _features(
+    z: Codes, answers: Array, sd: Array, weights: Array, members: Members
+) -> NDArray[np.float32]:
+    """What the scale of the error may depend on."""
+    value = answers @ weights
+    away = answers - value[:, None]
+    spread = disagreement(answers, weights)
+    effects = [x[z[:, c], 0] for c, x in enumerate(members.places)]
+    columns = [value, np.log(sd), spread, *away.T, *effects]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def fit_referee(
+    shape: tuple[int, ...],
+    cells: Cells,
+    output: int,
+    asked: Codes,
+    *,
+    seed: int = 0,
+) -> Referee:
+    """Fit the referee of one output to the measured combinations of a table."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    z, y, weight = cells.z, cells.y[:, output], cells.weight
+    if len(z) < LEAST:
+        raise Refused(
+            f"A forecast needs {LEAST} measured combinations or more; the table has {len(z)}."
+        )
+    if not y.std() > 1e-12 * max(1.0, np.abs(y).max()):
+        raise Refused(
+            f"The target is {y[0]:g} in every measured combination; there is nothing to forecast."
+        )
+    rng = np.random.default_rng(seed)
+    noise = repeat_noise(cells, output)
+    members = fit_members(shape, z, y, weight, rng, noise=noise)
+    some = slice(None) if len(z) <= MOST else np.sort(rng.permutation(len(z))[:MOST])
+    r = rehearse(members, (z[some], y[some], weight[some]), asked, rng, noise)
+    weights = stack(r.answers, r.y)
+    error = np.sqrt(np.maximum(np.square(r.answers @ weights - r.y) - r.noise, 0))
+    ratio = error / r.sd
+    scales = RandomForestRegressor(
+        2 * TREES,
+        min_samples_leaf=10,
+        max_features=0.5,
+        oob_score=True,
+        random_state=int(rng.integers(1 << 31)),
+    )
+    scales.fit(_features(r.z, r.answers, r.sd, weights, members), ratio)
+    center, trust = float(ratio.mean()), len(ratio) / (len(ratio) + 50)
+    spread = disagreement(r.answers, weights)
+    honest = _scale(r.sd, scales.oob_prediction_, center, trust, spread)
+    share = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    ratios = np.quantile(error / honest, share, method="higher")
+    return Referee(
+        members,
+        weights,
+        scales,
+        center,
+        trust,
+        ratios,
+        float(y.min()),
+        float(y.max()),
+        r,
+        noise,
+    )
+
+
+def repeat_noise(cells: Cells, output: int) -> float | None:
+    """Variance of one measurement from repeats, if there are ten or more."""
+    repeats = int((cells.rows - 1).sum())
+    return float(cells.spread[:, output].sum()) / repeats if repeats >= 10 else None

@@ -1,0 +1,277 @@
+"""Forecasts, verdicts and plans on small tables whose truth is known."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+
+from recombine.core.error import Refused
+from recombine.tables import foresight
+from recombine.tables.forecast import ORDER, RANGE, tolerance
+from recombine.tables.lists import aligned, combinations_of, names_of, rows_of
+from recombine.tables.read import read
+
+SHAPE = (5, 6, 4)
+NAMES = [[f"{name}{k}" for k in range(m)] for name, m in zip("abc", SHAPE, strict=True)]
+
+
+def truth_of(seed=0):
+    rng = np.random.default_rng(seed)
+    effects = [rng.normal(size=m) for m in SHAPE]
+    return effects[0][:, None, None] + effects[1][None, :, None] + effects[2]
+
+
+def table_of(values, seen, library=pl.DataFrame, **options):
+    z = np.argwhere(seen)
+    data = {"abc"[c]: [NAMES[c][i] for i in z[:, c]] for c in range(3)}
+    return read(library(data | {"y": values[seen]}), ["a", "b", "c"], "y", **options)
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return np.random.default_rng(1).random(SHAPE) < 0.6
+
+
+@pytest.fixture(scope="module")
+def additive(seen):
+    """An additive law, forecast once for all tests."""
+    return foresight.forecast(table_of(truth_of(), seen))
+
+
+def test_an_additive_law_is_known_and_right(additive, seen):
+    f = additive.forecast
+    truth = truth_of()[~seen]
+    error = np.abs(f.value[:, 0] - truth)
+    assert f.known.mean() > 0.7
+    assert error[f.known].max() < f.tolerance
+    inside = (f.low <= truth) & (truth <= f.high)
+    assert inside.mean() > 0.8
+    assert additive.summary["known"] + additive.summary["cannot_know"] == len(truth)
+    assert f.tolerance == pytest.approx(0.5 * truth_of()[seen].std())
+
+
+def test_nothing_is_known_of_random_values(seen):
+    values = np.random.default_rng(3).normal(size=SHAPE)
+    f = foresight.forecast(table_of(values, seen), network="").forecast
+    assert f.known.mean() < 0.05
+    assert not f.fails.any()
+
+
+def test_verdicts_on_a_model_that_is_wrong_in_known_places(additive, seen):
+    asked = additive.asked
+    predictions = truth_of()[~seen].copy()
+    wrong = np.zeros(len(asked), dtype=bool)
+    wrong[::3] = True
+    predictions[wrong] += 2 * truth_of().std()
+    rows = pl.DataFrame(
+        {n: [row[c] for row in additive.source.decode(asked)] for c, n in enumerate("abc")}
+    ).with_columns(prediction=pl.Series(predictions))
+    shuffled = rows.sample(fraction=1.0, shuffle=True, seed=1)
+    f = replace(additive.forecast, predictions=aligned(additive.source, asked, shuffled))
+    np.testing.assert_array_equal(f.predictions[:, 0], predictions)
+    assert (f.fails == (wrong & f.known)).all()
+    assert (f.expected_error[wrong] > f.expected_error[~wrong].max()).all()
+
+
+def test_every_kind_of_model_can_be_asked(additive):
+    source, asked = additive.source, additive.asked
+    from recombine.tables.forecast import one_hot, predictions_of
+
+    frame = names_of(source)
+    level = predictions_of(lambda rows: [len(rows)] * len(rows), source, asked, frame)
+    assert (level == len(asked)).all()
+    linear = torch.nn.Linear(sum(SHAPE), 1)
+    with torch.no_grad():
+        expected = linear(torch.from_numpy(one_hot(source, asked))).numpy()
+    np.testing.assert_array_equal(predictions_of(linear, source, asked, frame), expected)
+    y = np.arange(len(source.codes), dtype=float)
+    codes = LinearRegression().fit(source.codes, y)
+    np.testing.assert_allclose(predictions_of(codes, source, asked, frame), codes.predict(asked))
+    hot = LinearRegression().fit(one_hot(source, source.codes), y)
+    np.testing.assert_allclose(
+        predictions_of(hot, source, asked, frame), hot.predict(one_hot(source, asked))
+    )
+    with pytest.raises(Refused, match="fitted to 2 columns"):
+        predictions_of(LinearRegression().fit(source.codes[:, :2], y), source, asked, frame)
+    with pytest.raises(Refused, match="got str"):
+        predictions_of("model", source, asked, frame)
+
+
+def test_what_is_beyond_order_and_range_is_refused():
+    grid = np.indices(SHAPE)
+    seen = (grid == 0).any(axis=0)  # at most two factors differ from a0, b0, c0
+    f = foresight.forecast(table_of(truth_of(), seen), network="").forecast
+    assert (f.why == ORDER).all()
+    steep = np.exp(2 * (grid.sum(axis=0)))
+    seen = grid.sum(axis=0) < 8
+    seen[0, 0, :] = seen[0, :, 0] = seen[:, 0, 0] = True
+    f = foresight.forecast(table_of(np.log(steep), seen), network="").forecast
+    above = f.value[:, 0] > np.log(steep)[seen].max() * 1.2
+    assert (f.why[above] == RANGE).all()
+
+
+def test_repeats_separate_noise_from_error(seen):
+    rng = np.random.default_rng(5)
+    rows = [
+        pl.DataFrame(rows_of(table_of(truth_of() + 0.45 * rng.normal(size=SHAPE), seen)))
+        for _ in range(4)
+    ]
+    t = read(pl.concat(rows), ["a", "b", "c"], "y")
+    f = foresight.forecast(t, network="").forecast
+    assert f.referees[0].noise == pytest.approx(0.45**2, rel=0.3)
+    once = foresight.forecast(read(rows[0], ["a", "b", "c"], "y"), network="").forecast
+    assert once.referees[0].noise is None
+    assert f.known.mean() > once.known.mean()
+    assert (np.abs(f.value[:, 0] - truth_of()[~seen])[f.known] < f.tolerance).mean() > 0.95
+
+
+def test_classes_are_known_where_they_follow_a_law(seen):
+    names = np.where(truth_of() > 0.3, "high", np.where(truth_of() < -1, "low", "middle"))
+    f = foresight.forecast(table_of(names, seen), network="relu3", tolerance=0.2)
+    made = f.forecast
+    assert f.source.classes == ("high", "low", "middle")
+    right = np.array(f.columns["value"]) == names[~seen]
+    assert right.mean() > 0.7
+    assert made.known.any()
+    assert right[made.known].mean() > 0.8
+    assert set(f.columns["verdict"]) <= {"right", "fails", "cannot know"}
+    flipped = foresight.forecast(f, lambda rows: ["low"] * len(rows), tolerance=0.2)
+    assert flipped.forecast.referees is made.referees
+    low = np.array(f.columns["value"]) == "low"
+    assert (flipped.forecast.fails == (made.known & ~low)).all()
+    assert "chance of" in str(f)
+
+
+def test_vectors_go_through_their_leading_components(seen):
+    rng = np.random.default_rng(2)
+    axes = np.linalg.qr(rng.normal(size=(6, 2)))[0]
+    first, second = truth_of(0), truth_of(1)
+    images = first[..., None] * axes[:, 0] + second[..., None] * axes[:, 1]
+    z = np.argwhere(seen)
+    data = {"abc"[c]: [NAMES[c][i] for i in z[:, c]] for c in range(3)}
+    data |= {f"p{k}": images[seen][:, k] for k in range(6)}
+    t = read(data, ["a", "b", "c"], [f"p{k}" for k in range(6)])
+    f = foresight.forecast(t, network="")
+    made = f.forecast
+    assert made.axes.shape == (6, 2)
+    away = np.sqrt(np.square(made.value - images[~seen]).sum(axis=1))
+    assert made.known.mean() > 0.5
+    assert (away[made.known] < made.tolerance).mean() > 0.95
+    wrong = replace(made, predictions=made.value + 3 * made.tolerance)
+    assert (wrong.fails == made.known).all()
+    assert {"value_p0", "value_p5", "known", "margin"} <= set(f.table.columns)
+
+
+def test_measured_networks_answer_like_the_predictions(additive):
+    from recombine.tables.forecast import with_network, with_predictions
+
+    made = additive.forecast
+    deep = with_network(made, "relu8").answers
+    shallow = with_network(made, "relu1").answers
+    measured = with_network(with_predictions(made, deep[:, 0]), "measured").answers
+    assert np.abs(measured - deep).mean() < 0.5 * np.abs(shallow - deep).mean()
+    with pytest.raises(Refused, match="needs predictions"):
+        with_network(made, "measured")
+    with pytest.raises(Refused, match="no network 'cnn'"):
+        with_network(made, "cnn")
+
+
+def test_results_come_as_tables_sentences_json_pages_and_figures(additive, seen):
+    f = additive
+    columns = ["a", "b", "c", "value", "low", "high", "known", "expected_error", "determined"]
+    assert f.table.columns[:10] == [*columns, "margin"]
+    assert isinstance(f.table, pl.DataFrame)
+    assert len(f.table) == (~seen).sum()
+    said = str(f)
+    assert said.startswith(f"Of {(~seen).sum()} unseen combinations, {f.forecast.known.sum()} are")
+    keys = {"rows", "cells", "seen", "unseen", "order", "determined", "proof", "coverage"}
+    keys |= {"known", "cannot_know", "fails", "tolerance"}
+    assert keys <= set(json.loads(f.to_json()))
+    page = f.to_html()
+    assert page.count("<svg") >= 3
+    assert "--paper" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert "<table>" in f._repr_html_()
+    figure = f.plot()
+    assert len([a for a in figure.axes if a.get_xlabel() in ("a", "b", "c")]) == 3
+    assert f.plot("a", "c").axes[0].get_ylabel() == "a"
+    with pytest.raises(Refused, match="no factor 'd'"):
+        f.plot("d")
+    bare = foresight.certify(f.source, order=2)
+    assert bare.table["value"].null_count() == len(bare.table)
+    assert bare._repr_html_()
+    assert "Witnesses" in str(bare)
+
+
+def test_pandas_in_pandas_out(seen):
+    f = foresight.certify(table_of(truth_of(), seen, pd.DataFrame))
+    assert isinstance(f.table, pd.DataFrame)
+    assert isinstance(names_of(f.source)(f.asked), pd.DataFrame)
+
+
+def test_parts_are_computed_once(additive):
+    again = foresight.plan(additive, 2, objective="error")
+    assert again.forecast is additive.forecast
+    assert again.certificate is additive.certificate
+    assert [len(k.combination) for k in again.plan.picks] == [3, 3]
+    assert again.plan.after < again.plan.random < again.plan.before
+    best = foresight.plan(additive, 3, objective="best")
+    assert best.certificate is additive.certificate
+    top = np.sort(additive.forecast.value[:, 0])[::-1]
+    chosen = additive.forecast.value[:, 0][combinations_of_index(additive, best.plan.z)]
+    assert chosen.max() >= top[2]
+
+
+def combinations_of_index(f, z):
+    return [int(np.flatnonzero((f.asked == row).all(axis=1))[0]) for row in z]
+
+
+def test_wanted_combinations_only(additive):
+    source = additive.source
+    some = source.decode(additive.asked[:3])
+    f = foresight.certify(source, 1, pl.DataFrame(some, schema=list("abc"), orient="row"))
+    assert f.summary["asked"] == 3
+    assert combinations_of(source, some).shape == (3, 3)
+    with pytest.raises(Refused, match="lacks the factor 'c'"):
+        combinations_of(source, {"a": ["a0"], "b": ["b0"]})
+    with pytest.raises(Refused, match="no level of 'a' in the table called 'zebra'"):
+        combinations_of(source, [("zebra", "b0", "c0")])
+
+
+def test_predictions_of_other_combinations_are_refused(additive):
+    source, asked = additive.source, additive.asked[:4]
+    rows = pl.DataFrame(source.decode(asked), schema=list("abc"), orient="row")
+    good = rows.with_columns(guess=1.0)
+    assert aligned(source, asked, good).tolist() == [[1.0]] * 4
+    with pytest.raises(Refused, match="lack 1 of 4 asked"):
+        aligned(source, asked, good[:3])
+    with pytest.raises(Refused, match="which was not asked"):
+        aligned(source, asked[:3], good)
+    with pytest.raises(Refused, match="one column beside the factors"):
+        aligned(source, asked, good.with_columns(other=2.0))
+    with pytest.raises(Refused, match="not numbers"):
+        aligned(source, asked, rows.with_columns(guess=pl.lit("x")))
+    with pytest.raises(Refused, match="a model or predictions"):
+        foresight.forecast(source, len, predictions=good)
+
+
+def test_tables_that_cannot_be_forecast():
+    constant = table_of(np.ones(SHAPE), np.random.default_rng(1).random(SHAPE) < 0.6)
+    with pytest.raises(Refused, match="target is 1 in every measured combination"):
+        foresight.forecast(constant)
+    few = {"a": ["x", "y", "x"], "b": ["u", "v", "v"], "y": [1.0, 2.0, 3.0]}
+    with pytest.raises(Refused, match="16 measured combinations or more; the table has 3"):
+        foresight.forecast(read(few, target="y"))
+    with pytest.raises(Refused, match="needs a target"):
+        foresight.forecast(read(few, ["a", "b"]))
+    full = {"a": ["x", "x", "y", "y"], "b": ["u", "v", "u", "v"], "y": [1.0, 2.0, 3.0, 4.0]}
+    with pytest.raises(Refused, match="Every combination was measured"):
+        foresight.forecast(read(full, target="y"))
+    for text in ("-1", "0", "half", "1 mm"):
+        with pytest.raises(Refused, match="positive number such as"):
+            tolerance(text)
