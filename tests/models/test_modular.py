@@ -64,7 +64,23 @@ def test_sines_fill_their_ranges_and_a_longer_list_begins_like_a_shorter_one():
     assert ((many >= low) & (many <= high)).all()
     share = (np.stack([many.min(axis=0), many.max(axis=0)]) - low) / (high - low)
     np.testing.assert_allclose(share, [[0] * 3, [1] * 3], atol=0.01)
-    assert sines(9)[:4] == sines(4) != sines(4, seed=1)
+    assert sines(9, nested=True)[:4] == sines(4, nested=True) != sines(4, nested=True, seed=1)
+
+
+def test_sines_are_those_of_the_authors():
+    """All amplitudes, then all frequencies, then all phases, after the tiles were shuffled."""
+    for functions, shuffled, slowest, fastest, seed in (
+        (sines(4), 0, 0.4, 1.8, 145),
+        (sines(3, slowest=0.8, fastest=3.6, seed=42, shuffled=64), 64, 0.8, 3.6, 42),
+    ):
+        np.random.seed(seed)  # noqa: NPY002 - as the authors do
+        np.random.shuffle(np.arange(shuffled))  # noqa: NPY002
+        amplitudes, frequencies, phases = (
+            np.random.uniform(low, high, len(functions))  # noqa: NPY002
+            for low, high in ((0.7, 1.0), (slowest, fastest), (0.0, 2 * np.pi))
+        )
+        drawn = np.array([(s.amplitude, s.frequency, s.phase) for s in functions])
+        np.testing.assert_allclose(drawn.T, [amplitudes, frequencies, phases], rtol=1e-12)
 
 
 def test_the_linear_control_repeats_its_inputs(rng):
@@ -98,7 +114,7 @@ def test_the_hill_is_shown_on_two_quadrants_of_the_disk(rng):
 
 def test_the_composition_and_its_tiles(rng):
     task, shown = sine_of_sines(), tiles(8, 0.8, seed=42)
-    f = sines(3, slowest=0.8, fastest=3.6, seed=42)
+    f = sines(3, slowest=0.8, fastest=3.6, seed=42, nested=True)
     z = task.space.draw(10, rng=rng)
 
     def g(s, v):

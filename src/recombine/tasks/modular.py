@@ -32,20 +32,35 @@ class Sine:
 
 
 def sines(
-    count: int = 4, *, slowest: float = 0.4, fastest: float = 1.8, seed: int = 145
+    count: int = 4,
+    *,
+    slowest: float = 0.4,
+    fastest: float = 1.8,
+    seed: int = 145,
+    nested: bool = False,
+    shuffled: int = 0,
 ) -> tuple[Sine, ...]:
-    """Draw sines: a ~ U[0.7, 1], f ~ U[slowest, fastest], φ ~ U[0, 2π] (Qian et al. 2025).
+    """Draw sines a sin(f x + φ): a ~ U[0.7, 1], f ~ U[slowest, fastest], φ ~ U[0, 2π].
 
-    The first functions of a longer list are those of a shorter one.
+    By default they are drawn as the authors draw them (Qian et al. 2025), so that a seed names the
+    same functions: NumPy's legacy generator returns all amplitudes, then frequencies, then phases.
+
+    - nested: draw sine by sine, so that the first ones of a longer list are those of a shorter one
+    - shuffled: length of a list that the authors shuffle with the same generator before
     """
     if count < 1 or not 0 <= slowest <= fastest:
         raise Refused(
-            f"{count} sines of frequencies {slowest} to {fastest} were asked for; give 1 or more, "
-            "and frequencies of which the first is 0 or more and not above the second."
+            f"sines() needs count >= 1 and 0 <= slowest <= fastest; got count={count}, "
+            f"slowest={slowest}, fastest={fastest}."
         )
-    low, high = (0.7, slowest, 0.0), (1.0, fastest, 2 * pi)
-    rows = np.random.default_rng(seed).uniform(low, high, size=(count, 3))
-    return tuple(Sine(*map(float, row)) for row in rows)
+    if nested:
+        shares = np.random.default_rng(seed).random(size=(count, 3))
+    else:
+        legacy = np.random.RandomState(seed)  # the authors' generator
+        legacy.shuffle(np.arange(shuffled))
+        shares = legacy.rand(3, count).T
+    low, high = np.array([0.7, slowest, 0.0]), np.array([1.0, fastest, 2 * pi])
+    return tuple(Sine(*map(float, row)) for row in low + (high - low) * shares)
 
 
 def line(count: int, reach: float = REACH) -> Space:
@@ -55,19 +70,24 @@ def line(count: int, reach: float = REACH) -> Space:
     Space(x1: [-2, 2], x2: [-2, 2])
     """
     if count < 1:
-        raise Refused(f"A space of {count} numbers was asked for; give 1 or more.")
+        raise Refused(f"line() needs count >= 1; got count={count}.")
     return Space(tuple(Factor(f"x{k + 1}", low=-reach, high=reach) for k in range(count)))
 
 
 @task
 def independent_sines(
-    count: int = 4, slowest: float = 0.4, fastest: float = 1.8, seed: int = 145
+    count: int = 4,
+    slowest: float = 0.4,
+    fastest: float = 1.8,
+    seed: int = 145,
+    nested: bool = False,
 ) -> Task:
     """Give each number its own sine: independent functions side by side.
 
-    The paper has 4 of them; for 8 and 16 its code says `fastest=0.8`.
+    The paper has 4 of them; for 8 and 16 its code says `fastest=0.8`. With `nested`, the functions
+    of a smaller task are among those of a larger one.
     """
-    parts = sines(count, slowest=slowest, fastest=fastest, seed=seed)
+    parts = sines(count, slowest=slowest, fastest=fastest, seed=seed, nested=nested)
     a, f, phase = torch.tensor([(p.amplitude, p.frequency, p.phase) for p in parts]).T
 
     def side_by_side(z: Tensor) -> Tensor:
@@ -92,7 +112,7 @@ def one_at_a_time(count: int = 4) -> Support:
 def gaussian_hill(sigma: float = 0.5) -> Task:
     """Give the height exp(-r²/2σ²) of a round hill over the square [-1, 1]²."""
     if not sigma > 0:
-        raise Refused(f"A hill of width {sigma} was asked for; give a number above 0.")
+        raise Refused(f"gaussian_hill() needs sigma > 0; got sigma={sigma}.")
     return Task(
         line(2, reach=1.0),
         lambda z: z,
@@ -103,5 +123,5 @@ def gaussian_hill(sigma: float = 0.5) -> Task:
 @task
 def sine_of_sines(slowest: float = 0.8, fastest: float = 3.6, seed: int = 42) -> Task:
     """Give z = f₃(f₁(x) + f₂(y)), three random sines, over the square [-1, 1]²."""
-    first, second, third = sines(3, slowest=slowest, fastest=fastest, seed=seed)
+    first, second, third = sines(3, slowest=slowest, fastest=fastest, seed=seed, nested=True)
     return Task(line(2, reach=1.0), lambda z: z, lambda z: third(first(z[0]) + second(z[1]))[None])

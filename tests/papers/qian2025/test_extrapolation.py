@@ -103,7 +103,7 @@ def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_t
     )
     order = np.diff(found.arrays["x"], axis=0)
     assert (order >= 0).all()
-    truth = independent_sines(4, seed=deep.DRAWN).targets
+    truth = independent_sines(4, seed=deep.DRAWN, nested=True).targets
     rows = torch.from_numpy(found.arrays["x"])
     np.testing.assert_allclose(found.arrays["wanted"], [truth(r) for r in rows], rtol=1e-5)
     data = independent_sines(4).data(np.zeros((1, 4)))

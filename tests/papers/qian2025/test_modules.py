@@ -133,7 +133,7 @@ def evidence(**runs):
     ("gap", "modular", "mixed"), [(0.6, HOLDS, FAILS), (0.4, FAILS, FAILS), (0.2, FAILS, HOLDS)]
 )
 def test_between_the_bounds_there_are_neither_modules_nor_none(gap, modular, mixed):
-    rows = [{"eigengap_out_min": gap, "eigengap_out_max": gap}] * 5
+    rows = [{"collapsed_gap_live": gap}] * 5
     made, none = (
         CLAIMS[f"qian2025.{name}"].check
         for name in ("penalty_makes_modules", "l2_makes_no_modules")
@@ -156,6 +156,19 @@ def test_ratios_are_of_the_penalty_over_the_other(claim, score, other, bound):
         rest = [{score: float(s + 1)} for s in range(5)]
         records = evidence(**{"penalty": penalty, other: rest})
         assert CLAIMS[f"qian2025.{claim}"].check(records).outcome == outcome
+
+
+def test_noise_makes_modules_where_units_are_purer_than_with_l2():
+    pure, mixed = [{"purity": 0.9}] * 5, [{"purity": 0.75}] * 5
+    check = CLAIMS["qian2025.poisson_noise_makes_modules"].check
+    assert check(evidence(noise=pure, l2=mixed)).value == pytest.approx(0.15)
+    assert check(evidence(noise=pure, l2=mixed)).outcome == HOLDS
+    assert check(evidence(noise=mixed, l2=mixed)).outcome == FAILS
+
+
+def test_claims_of_modules_are_decided_on_fresh_seeds():
+    starts = {c.start for c in CLAIMS.values() if c.experiment == "qian2025.modules"}
+    assert starts == {1000}
 
 
 def test_conditions_have_names_of_their_own():

@@ -103,7 +103,7 @@ def module_outputs(trained: Trained) -> Measured:
 )
 def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:
     """Modules of varying depth read one number each; a block after them may do the rest."""
-    tasks = [independent_sines(cfg.count, seed=DRAWN + seed) for seed in seeds]
+    tasks = [independent_sines(cfg.count, seed=DRAWN + seed, nested=True) for seed in seeds]
     splits = [
         task.split(everything(), n=cfg.samples, rng=np.random.default_rng(seed), asked=TESTED)
         for task, seed in zip(tasks, seeds, strict=True)

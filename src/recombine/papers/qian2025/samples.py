@@ -77,7 +77,7 @@ def repeated(cfg: Amounts, seed: int) -> list[Data]:
 
     As the sets are equally long, networks with few samples train in one stack with the others.
     """
-    task = independent_sines(cfg.count, seed=DRAWN + seed)
+    task = independent_sines(cfg.count, seed=DRAWN + seed, nested=True)
     z = task.space.draw(cfg.most, rng=np.random.default_rng(seed))
     return [task.data(np.resize(z[:n], z.shape)) for n in counts(cfg)]
 
