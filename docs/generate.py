@@ -45,14 +45,22 @@ def generated() -> dict[str, str]:
         "docs/claims.md": markdown(judged),
         "src/recombine/papers/published.json": shipped,
         "CITATION.cff": citation(),
-        "README.md": fill(readme, "papers", table(published)),
+        "README.md": fill(
+            fill(readme, "papers", table(published)), "headlines", headlines(published)
+        ),
     }
+
+
+def headlines(published: Published) -> str:
+    """Fill in the numbers of the headlines: one sentence or two per result."""
+    text = (ROOT / "docs" / "headlines.txt").read_text(encoding="utf-8")
+    return published.fill(text.strip())
 
 
 def table(published: Published) -> str:
     """Write the papers with what they claim, what we found, and how to repeat it."""
     lines = [
-        "| paper | claims | what we found | repeat it |",
+        "| paper | what it claims | what we found | command (CPU time) |",
         "| --- | --- | --- | --- |",
     ]
     for paper in papers().values():

@@ -1,5 +1,6 @@
 """Draw the README's picture from the records of `make demo`: `make picture`."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,21 +12,21 @@ NAMES = {
     ("mlp", 0.0): "MLP",
     ("cnn", 0.0): "CNN",
     ("cnn", 0.5): "CNN that also saw stripes",
-    ("outer", 0.0): "each factor on its own",
+    ("outer", 0.0): "each factor by itself",
 }
 
 
 def main() -> None:
     """Average each decoder's error map over seeds and put them side by side."""
-    store = Store(Path("runs/demo"))
+    store = Store(Path(sys.argv[1] if sys.argv[1:] else "runs/demo"))
     maps = {}
     for kind, name in NAMES.items():
-        found = []
+        errors = []
         for record in store.records():
             if (record.config["decoder"], record.config["stripes"]) == kind:
                 arrays = store.arrays(record)
-                found.append(arrays["error_map"] / record.scores["blank_ood"])
-        maps[name] = (np.mean(found, axis=0), arrays["support"])
+                errors.append(arrays["error_map"] / record.scores["blank_ood"])
+        maps[name] = (np.mean(errors, axis=0), arrays["support"])
     figure = heat_maps(maps, names=("x", "y"))
     figure.savefig(Path(__file__).with_name("picture.png"), dpi=220, facecolor="white")
 

@@ -149,13 +149,6 @@ def test_run_leaves_a_record_and_a_second_call_keeps_it(capsys, tmp_path):
     assert path.stat().st_mtime_ns == before
 
 
-def test_run_shows_scores_to_people(capsys, tmp_path):
-    code, out, err = call(capsys, "run", SQUARE, "--size", "smoke", "--records", tmp_path)
-    assert code == 0
-    assert "risk_ood" in out
-    assert "Record:" in err
-
-
 def test_a_split_that_hides_values_says_so_before_training(tmp_path):
     """The warning must come first: the run never ends here, because training would take hours."""
     words = ["run", SQUARE, "--hole", "0:14,3:6", "--steps", "100000000", "--records", tmp_path]

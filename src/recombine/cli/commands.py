@@ -1,22 +1,15 @@
-"""The commands: list, run, sweep, reproduce, report and data; each returns an exit code."""
+"""The commands except `run`: list, sweep, reproduce, report and data; each returns an exit code."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.options import (
-    Keeping,
-    Listing,
-    Reporting,
-    Reproducing,
-    Running,
-    Spreading,
-    Sweeping,
-)
+from recombine.cli.names import claims_of, experiment_of
+from recombine.cli.options import Keeping, Listing, Reporting, Reproducing, Spreading, Sweeping
 from recombine.cli.parse import (
     joined,
     leading,
@@ -68,42 +61,6 @@ def list_(words: list[str]) -> int:
     return 0
 
 
-def run(words: list[str]) -> int:
-    """Run one experiment once: `recombine run EXPERIMENT --field value`."""
-    from recombine.cli.terminal import print_json, progress, say, show_scores, warn
-    from recombine.runs.device import check_device
-    from recombine.runs.record import DONE, last_line
-    from recombine.runs.store import Store
-    from recombine.runs.sweep import sweep
-
-    experiment, words = _experiment(words, "run", summary(run))
-    base = experiment.configure(size_of(words))
-    kind = joined("Run", type(base), Running)
-    usage = f"run {experiment.name}"
-    given = parse(kind, words, usage, summary(run), default=kind(base, Running()))
-    options = given.command
-    check_device(options.device)
-    with progress(experiment.name, quiet=options.json) as watch:
-        (record,) = sweep(
-            experiment,
-            [given.experiment],
-            [options.seed],
-            store=Store(options.records),
-            size=options.size,
-            device=options.device,
-            watch=watch,
-            note=warn,
-        )
-    if options.json:
-        print_json(asdict(record))
-    elif record.status == DONE:
-        show_scores(record)
-        say(f"Record: {Store(options.records).path(record)}")
-    if record.status != DONE:
-        raise Refused(f"Run {record.id} {record.status}: {last_line(record.error)}")
-    return 0
-
-
 def sweep_(words: list[str]) -> int:
     """Run every combination of the given values over seeds: `--field a b c --seeds 5`."""
     from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
@@ -113,7 +70,7 @@ def sweep_(words: list[str]) -> int:
     from recombine.runs.sweep import grid_of, sweep
 
     typed = list(words)
-    experiment, words = _experiment(words, "sweep", summary(sweep_))
+    experiment, words = experiment_of(words, "sweep", summary(sweep_))
     values, listed = values_of(experiment, size_of(words))
     kind = joined("Sweep", values, Spreading)
     usage = f"sweep {experiment.name}"
@@ -217,7 +174,7 @@ def reproduce(words: list[str]) -> int:
     usage = "reproduce [PAPER | EXPERIMENT | CLAIM ...]"
     options = parse(Reproducing, words, usage, summary(reproduce))
     load_plugins(words)
-    claims = _claims(names, warn)
+    claims = claims_of(names, warn)
     _check_targets(options)
     store = Store(options.records).open()
     with _executor(options) as (executor, workers):
@@ -299,6 +256,13 @@ def report(words: list[str]) -> int:
     from recombine.runs.discover import load
 
     options = parse(Reporting, words, "report", summary(report))
+    if options.published:
+        from recombine.report.published import shipped
+
+        if options.records != Reporting.records:
+            raise Refused("--published names the records by itself; leave out --records.")
+        page = options.page or options.records / "published.html"
+        options = replace(options, records=shipped(), page=page)
     _check_targets(options)
     load_plugins(words)
     load(warn)
@@ -390,52 +354,6 @@ def _get(name: str | None, options: Keeping) -> int:
     else:
         print(f"{bank}; kept in {row['path'] or row['package']}")
     return 0
-
-
-def _experiment(words: list[str], command: str, about: str) -> tuple[Experiment, list[str]]:
-    """Find the experiment that is named first, or refuse without importing others."""
-    from recombine.cli.terminal import warn
-    from recombine.core.experiment import EXPERIMENTS
-    from recombine.runs.discover import load
-    from recombine.runs.index import entries
-
-    name, rest = leading(words)
-    load_plugins(rest)
-    if name not in EXPERIMENTS:
-        rows = entries("experiments", note=warn)["experiments"]
-        names = [row["name"] for row in rows]
-        if name is None and {"-h", "--help"} & set(words):
-            print(f"Usage: recombine {command} EXPERIMENT [--field value ...] [OPTIONS]\n")
-            print(f"{about}\n\nExperiments:")
-            for row in rows:
-                print(f"  {row['name']:<28}{row['sentence']}")
-            print(f"\n'recombine {command} EXPERIMENT --help' lists its fields and all options.")
-            raise SystemExit(0)
-        if name is None:
-            raise Refused(f"'recombine {command}' needs an experiment first: {', '.join(names)}.")
-        if name not in names:
-            raise nearest("experiment", name, names)
-        load(warn)
-    if name not in EXPERIMENTS:
-        raise Refused(f"The experiment {name!r} could not be loaded; see the warnings above.")
-    return EXPERIMENTS[name], rest
-
-
-def _claims(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
-    """Find the claims that papers, experiments and claims name; all when none is named."""
-    from recombine.runs.discover import load
-    from recombine.runs.index import entries
-
-    rows = {row["name"]: row for row in entries("claims", note=note)["claims"]}
-    aliases = {n: {n, row["paper"], row["experiment"]} for n, row in rows.items()}
-    known = set[str]().union(*aliases.values())
-    for name in names:
-        if name not in known:
-            raise nearest("paper, experiment or claim", name, known)
-    load(note)
-    from recombine.core.claim import CLAIMS
-
-    return [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]
 
 
 @contextmanager

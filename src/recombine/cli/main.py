@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from recombine import __version__
-from recombine.cli.commands import data, list_, report, reproduce, run, sweep_
+from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.parse import summary
 from recombine.cli.process import mute, open_streams, stoppable
+from recombine.cli.run import run
 from recombine.cli.tables import TABLE_COMMANDS
 from recombine.core.error import Refused, nearest
 
@@ -21,12 +22,12 @@ Usage: recombine COMMAND [OPTIONS]
 {commands}
 
 First steps:
-  recombine list experiments                     what can be run
-  recombine run liang2025.hidden_square          one run and its scores
+  recombine list papers                             what is reproduced, and how it came out
+  recombine run liang2025.stripes_cure_the_cnn      what a claim runs, and how it comes out
   recombine sweep liang2025.hidden_square --decoder mlp cnn --seeds 5
-  recombine reproduce liang2025                  every claim of a paper, then a report
-  recombine report --open                        look at the records you have
-  recombine certify data.csv --target y          what your own table determines
+  recombine reproduce liang2025                     every claim of a paper, then a report
+  recombine report --open                           look at the records you have
+  recombine certify data.csv --target y             what your own table determines
 
 'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT --help' lists every
 field of an experiment. Experiments of your own are named by file: recombine run mine.py:addition.

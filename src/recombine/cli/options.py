@@ -43,6 +43,8 @@ class Running:
     """Where models train, such as cuda or cuda:1; not part of a run's id."""
     records: Path = Path("runs")
     """Folder of records; a run that is there already is not repeated."""
+    all: bool = False
+    """Show every score, in groups."""
     plugin: tuple[str, ...] = ()
     """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
     json: bool = False
@@ -110,6 +112,9 @@ class Reporting:
 
     records: Path = Path("runs")
     """Folder of records."""
+    published: bool = False
+    """Show the records that the published verdicts come from instead; they are shipped with the
+    package."""
     page: Path | None = None
     """Where to write the report; report.html in the records folder by default."""
     markdown: Path | None = None

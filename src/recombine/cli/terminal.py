@@ -169,17 +169,27 @@ def _heading(record: Record, rest: str) -> None:
     out().print(Text.assemble((record.experiment, "bold"), f" · {record.size} · {rest}"))
 
 
-def show_scores(record: Record) -> None:
-    """Print the scores of one run."""
-    from recombine.report.numbers import number
+def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> None:
+    """Print the outcome of one seed in words: one line per run, then all scores if wanted."""
+    from recombine.cli.talk import groups, sentence
 
-    _heading(record, f"seed {record.seed}")
-    table = Table(box=None)
-    table.add_column("score", style="cyan")
-    table.add_column("value", justify="right")
-    for name, value in record.scores.items():
-        table.add_row(plain(name), number(value))
-    out().print(table)
+    for name, record in records.items():
+        title = f"{record.experiment}{f' · {name}' * bool(name)}"
+        out().print(Text(plain(sentence(record)), style="bold"), soft_wrap=True)
+        remark = f"{title} · {record.size} size · seed {record.seed}"
+        out().print(Text(plain(f"{remark} · {record.cpu_seconds:.1f} s of CPU"), style="dim"))
+        if not every_score:
+            continue
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+        for title, rows in groups(record):
+            table.add_row(Text(title, style="bold"))
+            for score, value, about in rows:
+                table.add_row(
+                    Text(plain(score), style="cyan"),
+                    Text(value, justify="right"),
+                    Text(plain(about), style="dim"),
+                )
+        out().print(table)
 
 
 def show_sweep(records: Sequence[Record]) -> None:

@@ -14,6 +14,7 @@ from recombine.core.score import Score
 SIZES = ("smoke", "quick", "paper")
 RESERVED = frozenset(  # options of the commands, which no field of a config may be called
     [
+        "all",
         "seed",
         "seeds",
         "size",
@@ -27,6 +28,7 @@ RESERVED = frozenset(  # options of the commands, which no field of a config may
         "markdown",
         "open",
         "plugin",
+        "published",
         "part",
         "slurm",
         "tasks",

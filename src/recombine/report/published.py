@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recombine.core.error import Refused
@@ -99,6 +100,22 @@ def published() -> Published:
     """Read the published verdicts."""
     path = files("recombine").joinpath("papers", FILE)
     return Published(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def shipped() -> Path:
+    """Return the folder of the records behind the published verdicts: in the package, or beside it.
+
+    A wheel holds them inside the package; a checkout has them in its folder `results`.
+    """
+    package = Path(str(files("recombine")))
+    folders = [package / "results", package.parents[1] / "results"]
+    for folder in folders:
+        if folder.is_dir():
+            return folder
+    raise Refused(
+        f"The published records are not there: neither {folders[0]} nor {folders[1]} exists. "
+        "Install recombine from its wheel, or work in a checkout."
+    )
 
 
 def _short(value: float | None) -> float | None:

@@ -1,0 +1,106 @@
+"""The command `run`: one seed of an experiment, or of everything that a claim runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from recombine.cli.names import claim_first, experiment_of
+from recombine.cli.options import Running
+from recombine.cli.parse import joined, parse, size_of, summary
+from recombine.core.error import Refused
+
+if TYPE_CHECKING:
+    from recombine.core.claim import Claim
+    from recombine.core.experiment import Experiment
+    from recombine.runs.record import Record
+
+
+def run(words: list[str]) -> int:
+    """Run one seed of an experiment, or of what a claim runs: `run NAME --field value`."""
+    from recombine.cli.terminal import print_json, progress, say, show_run, warn
+    from recombine.runs.device import check_device
+    from recombine.runs.record import DONE
+    from recombine.runs.store import Store
+    from recombine.runs.sweep import sweep
+
+    claim, words = claim_first(words)
+    experiment, words = experiment_of(words, "run", summary(run), claims=True)
+    configs = _configs(experiment, claim, size_of(words))
+    base = next(iter(configs.values()))
+    kind = joined("Run", type(base), Running)
+    usage = f"run {claim.name if claim else experiment.name}"
+    parsed = parse(kind, words, usage, summary(run), default=kind(base, Running()))
+    options = parsed.command
+    configs = _changed(configs, base, parsed.experiment)
+    check_device(options.device)
+    with progress(experiment.name, quiet=options.json) as watch:
+        records = sweep(
+            experiment,
+            list(configs.values()),
+            [options.seed],
+            store=Store(options.records),
+            size=options.size,
+            device=options.device,
+            watch=watch,
+            note=warn,
+        )
+    if options.json:
+        rows = [asdict(record) for record in records]
+        print_json(rows if claim else rows[0])
+    else:
+        done = {name: r for name, r in zip(configs, records, strict=True) if r.status == DONE}
+        if done:
+            show_run(done, every_score=options.all)
+    for record in records:
+        if record.status != DONE:
+            _fail(record, Store(options.records))
+    if not options.json:
+        say(f"Record: {Store(options.records).path(records[-1])}")
+        _next(experiment, claim, next(iter(configs.values())), options)
+    return 0
+
+
+def _configs(experiment: Experiment, claim: Claim | None, size: str) -> dict[str, Any]:
+    """Configure what is to be run: the size's defaults, or each named run of a claim."""
+    if claim is None:
+        return {"": experiment.configure(size)}
+    runs = claim.runs(size)
+    return {name: experiment.configure(size, **changes) for name, changes in runs.items()}
+
+
+def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, Any]:
+    """Apply the fields that the command line changes to every run."""
+    changes = {
+        f.name: getattr(parsed, f.name)
+        for f in fields(base)
+        if getattr(parsed, f.name) != getattr(base, f.name)
+    }
+    return {name: replace(cfg, **changes) for name, cfg in configs.items()}
+
+
+def _fail(record: Record, store: Any) -> None:
+    """Show where a run failed, and refuse with its reason and its record."""
+    from recombine.cli.talk import frames
+    from recombine.cli.terminal import err, plain
+    from recombine.runs.record import last_line
+
+    where = frames(record.error)
+    if where and "recombine.core.error.Refused:" not in where:
+        err().print(plain(where), style="dim", highlight=False)
+    raise Refused(
+        f"Run {record.id} {record.status}: {last_line(record.error)} Record: {store.path(record)}"
+    )
+
+
+def _next(experiment: Experiment, claim: Claim | None, cfg: Any, options: Running) -> None:
+    """Say what follows: the claim over all its seeds, or more seeds of the same run."""
+    from recombine.cli.talk import next_step
+    from recombine.cli.terminal import say
+    from recombine.core.claim import CLAIMS
+
+    claims: Sequence[Claim] = [c for c in CLAIMS.values() if c.experiment == experiment.name]
+    say(
+        next_step(experiment, cfg, options.size, str(options.records), [claim] if claim else claims)
+    )
