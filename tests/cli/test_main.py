@@ -213,7 +213,7 @@ BAD = {
     "hole of another image": (["run", SQUARE, "--size", "smoke", "--hole", "0:9,0:3"], "leaves"),
     "hole that is none": (["run", SQUARE, "--size", "smoke", "--hole", "middle"], "'middle'"),
     "nothing shown": (["run", SQUARE, "--size", "smoke", "--hole", "0:7,0:7"], "No point"),
-    "too shallow": (["run", SQUARE, "--decoder", "cnn", "--depth", "0"], "make it deeper"),
+    "too shallow": (["run", SQUARE, "--decoder", "cnn", "--depth", "0"], "increase depth"),
     "no dask": (["sweep", SQUARE, "--dask", "tcp://127.0.0.1:1"], "No dask scheduler"),
     "no records": (["report", "--records", "nothing-here"], "no records"),
 }
