@@ -2,14 +2,17 @@
 
 import importlib.util
 import os
+import shutil
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
@@ -64,6 +67,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Do not use the `random` module")
 
 
+# Of the browser: no window, and no request of its own.
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
 @dataclass(frozen=True)
 class Orders:
     """What the obedient experiment is told to do."""
@@ -113,6 +129,40 @@ def shadow(monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.skip("this torch cannot define a device in Python")
     monkeypatch.setattr(torch, "Generator", sys.modules["shadow"].Generator)
     return "shadow"
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Chromium, without a window; its log holds every request."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.skip("no chromium with chromedriver on PATH; Debian has both as packages")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture
+def accessibility(browser: Any) -> Callable[[], list[tuple[str, list[str]]]]:
+    """List what axe-core finds in the open page: the rule, and the elements that break it."""
+
+    def check() -> list[tuple[str, list[str]]]:
+        browser.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text())
+        result = browser.execute_async_script(
+            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
+        )
+        return [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in result["violations"]]
+
+    return check
 
 
 @pytest.fixture

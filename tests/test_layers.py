@@ -21,7 +21,7 @@ LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
     *("runs", "report/grid", "report/numbers", "report/plot", "audit"),
-    *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "cli"),
+    *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "lab", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
 READERS = ("tasks/banks/", "tables/read", "tables/lists", "tables/datasets")  # read the disk

@@ -2,43 +2,11 @@
 
 import json
 import re
-import shutil
-from importlib.resources import files
 
 import pytest
 
 from recombine.core.claim import HOLDS
 from recombine.report.page import write
-
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not program or not driver:
-        pytest.skip("no chromium with chromedriver on PATH; Debian has both as packages")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(driver))
-    yield opened
-    opened.quit()
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +44,6 @@ def open_all(browser):
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
 
 
-def accessibility(browser):
-    """List what axe-core finds: the rule, and the elements that break it."""
-    browser.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text())
-    result = browser.execute_async_script(
-        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
-    )
-    return [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in result["violations"]]
-
-
 @pytest.mark.parametrize("width", [1400, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_in_a_browser(browser, file, judged, scheme, width):
@@ -117,10 +76,10 @@ def test_page_in_a_browser(browser, file, judged, scheme, width):
 
 @pytest.mark.parametrize("width", [1400, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_is_accessible(browser, file, scheme, width):
+def test_page_is_accessible(browser, accessibility, file, scheme, width):
     visit(browser, file, width, scheme)
     open_all(browser)
-    assert accessibility(browser) == []
+    assert accessibility() == []
 
 
 @pytest.mark.parametrize("width", [1400, 390])
@@ -190,7 +149,7 @@ def test_a_command_is_copied(browser, file):
     assert browser.execute_script("return copied") == ["recombine reproduce liang2025"]
 
 
-def test_the_browser_checks_see_violations(browser, tmp_path):
+def test_the_browser_checks_see_violations(browser, accessibility, tmp_path):
     path = tmp_path / "bad.html"
     path.write_text(
         "<!doctype html><meta name=viewport content='width=device-width'>"
@@ -200,4 +159,4 @@ def test_the_browser_checks_see_violations(browser, tmp_path):
     assert "http://127.0.0.1:9/x.png" in requests
     assert console
     assert content_width(browser) > 390
-    assert "image-alt" in dict(accessibility(browser))
+    assert "image-alt" in dict(accessibility())

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from recombine import __version__
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
+from recombine.cli.lab import lab
 from recombine.cli.parse import summary
 from recombine.cli.process import mute, open_streams, stoppable
 from recombine.cli.run import run
@@ -28,6 +29,7 @@ First steps:
   recombine reproduce liang2025                     every claim of a paper, then a report
   recombine report --open                           look at the records you have
   recombine certify data.csv --target y             what your own table determines
+  recombine lab                                     paint, predict and train in the browser
 
 'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT --help' lists every
 field of an experiment. Experiments of your own are named by file: recombine run mine.py:addition.
@@ -43,6 +45,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "report": report,
     "data": data,
     **TABLE_COMMANDS,
+    "lab": lab,
 }
 
 

@@ -1,0 +1,85 @@
+"""The command `recombine lab`: serve the browser lab, or export a recorded page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recombine.cli.parse import leading, parse, summary
+from recombine.core.error import Refused
+
+if TYPE_CHECKING:
+    from recombine.lab.worlds import Table
+
+
+@dataclass(frozen=True)
+class LabOptions:
+    """Where the lab is served, and what it shows."""
+
+    port: int = 0
+    """Port on the loopback address; 0 takes a free one."""
+    no_open: bool = False
+    """Print the address without opening a browser."""
+    factors: tuple[str, ...] = ()
+    """Two factor columns of the table."""
+    target: str = ""
+    """Its column of numbers."""
+    address: str = ""
+    """Start from this address, or the part after # of one, as "Copy link" gives it."""
+    export: Path | None = None
+    """Train what the address says and write it as one page that plays without a server."""
+
+
+def lab(words: list[str]) -> int:
+    """Open the browser lab: paint what is shown, see theory and a network answer."""
+    file, words = leading(words)
+    options = parse(LabOptions, words, "lab [data.csv]", summary(lab))
+    try:
+        import recombine.lab.server  # noqa: F401 - the extra is missing, or everything is there
+    except ModuleNotFoundError as problem:
+        raise Refused(
+            f"The lab needs the package {problem.name!r}, which is not installed. Install it with: "
+            "pip install 'recombine[lab]'"
+        ) from problem
+    from recombine.lab.upload import open_table
+
+    table = open_table(Path(file), options.factors, options.target) if file else None
+    return _export(options, options.export, table) if options.export else _serve(options, table)
+
+
+def _serve(options: LabOptions, table: Table | None) -> int:
+    """Serve the lab; Ctrl-C is the usual end of it."""
+    import webbrowser
+
+    from recombine.cli.terminal import say
+    from recombine.lab.server import serve
+
+    def ready(address: str) -> None:
+        full = f"{address}#{options.address.rpartition('#')[2]}" if options.address else address
+        say(f"The lab runs at {full}")
+        say("It answers on this machine only. Ctrl-C ends it.")
+        if not options.no_open:
+            webbrowser.open(full)
+
+    try:
+        serve(port=options.port, table=table, ready=ready)
+    except KeyboardInterrupt as problem:
+        if getattr(problem, "code", 130) != 130:
+            raise
+    return 0
+
+
+def _export(options: LabOptions, page: Path, table: Table | None) -> int:
+    from recombine.cli.terminal import say
+    from recombine.lab.export import export_page
+    from recombine.lab.network import record
+    from recombine.lab.state import from_address
+    from recombine.lab.worlds import builtin, from_table
+    from recombine.report.page import write
+
+    worlds = builtin() | ({"table": from_table(table)} if table else {})
+    state = from_address(options.address, worlds)
+    write(page, export_page(state, worlds[state.world], record(worlds[state.world], state)))
+    say(f"Page: {page}")
+    return 0

@@ -1,0 +1,1 @@
+"""The browser lab: paint which combinations are shown, see what theory and a network answer."""

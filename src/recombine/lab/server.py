@@ -1,0 +1,328 @@
+"""The lab's server: loopback only, one token, bounded requests, and no file but its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recombine.core.error import Refused
+from recombine.lab import theory
+from recombine.lab.code import command_of, python_of
+from recombine.lab.export import export_page
+from recombine.lab.session import Sessions
+from recombine.lab.state import State, parse
+from recombine.lab.upload import BYTES, columns_of, read_table
+from recombine.lab.worlds import Table, World, builtin, from_table
+
+BODY = 64 * 1024  # bytes of an ordinary request
+TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+class Guard:
+    """Refuses requests from other sites, with another host, without the token, or too large."""
+
+    def __init__(self, app: ASGIApp, *, token: str, hosts: Callable[[], set[str]]) -> None:
+        self.app, self.token, self.hosts = app, token, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request before anything else sees it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        problem = self.problem(request)
+        if problem:
+            response: Response = JSONResponse({"error": problem[1]}, problem[0])
+            if request.url.path == "/":
+                response = HTMLResponse(
+                    f"<!doctype html><title>recombine lab</title><p>{problem[1]}</p>", problem[0]
+                )
+            await response(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def problem(self, request: Request) -> tuple[int, str] | None:
+        """Say why a request is refused."""
+        hosts = self.hosts()
+        if request.headers.get("host", "") not in hosts:
+            return 403, "This server answers only to its own address."
+        origin = request.headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in hosts:
+            return 403, "Pages of other sites cannot use the lab."
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return 403, "Pages of other sites cannot use the lab."
+        path = request.url.path
+        if not path.startswith("/static/"):
+            token = request.query_params.get("token", "")
+            if not secrets.compare_digest(token.encode(), self.token.encode()):
+                return 403, "Open the full address, with its token, that the terminal printed."
+        return None
+
+
+async def body_of(request: Request, most: int = BODY) -> bytes:
+    """Read the body, or refuse it as soon as it is too long."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Refused(f"The request has more than {most} bytes.")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def json_of(request: Request) -> dict[str, Any]:
+    """Read a JSON object of a bounded size."""
+    try:
+        plain = json.loads(await body_of(request))
+    except (ValueError, RecursionError) as problem:
+        raise Refused("The request needs a JSON object.") from problem
+    if not isinstance(plain, dict):
+        raise Refused("The request needs a JSON object.")
+    return plain
+
+
+class Lab:
+    """Everything that the routes share."""
+
+    def __init__(self, table: Table | None = None) -> None:
+        self.sessions = Sessions()
+        self.worlds = builtin() | ({"table": from_table(table)} if table else {})
+
+    def state(self, plain: Any) -> tuple[State, World]:
+        """Read a state and its world."""
+        state = parse(plain, self.worlds)
+        return state, self.worlds[state.world]
+
+    async def list_worlds(self, request: Request) -> Response:
+        """List the worlds and the default state."""
+        rows = [w.row() for w in self.worlds.values()]
+        return JSONResponse({"worlds": rows, "state": asdict(State())})
+
+    async def look(self, request: Request) -> Response:
+        """Answer what theory says of a state."""
+        state, world = self.state(await json_of(request))
+        return JSONResponse(await run_in_threadpool(theory.look, world, state))
+
+    async def cell(self, request: Request) -> Response:
+        """Answer what theory says of one cell."""
+        plain = await json_of(request)
+        state, world = self.state(plain.get("state"))
+        at = cell_of(plain.get("cell"))
+        return JSONResponse(await run_in_threadpool(theory.cell, world, state, at))
+
+    async def code(self, request: Request) -> Response:
+        """Write a state as a Python program and as a command."""
+        state, world = self.state(await json_of(request))
+        return JSONResponse(
+            {"python": python_of(state, world), "command": command_of(state, world)}
+        )
+
+    async def upload(self, request: Request) -> Response:
+        """Take a table: name its columns, or make a world of two of them."""
+        text = await body_of(request, BYTES)
+        query = request.query_params
+        if "target" not in query:
+            return JSONResponse(await run_in_threadpool(columns_of, text))
+        factors = (query.get("a", ""), query.get("b", ""))
+        fixed = {k[6:]: v for k, v in query.items() if k.startswith("fixed_")}
+        source = query.get("source", "your.csv")[:200]
+        table = await run_in_threadpool(read_table, text, factors, query["target"], fixed, source)
+        self.worlds["table"] = from_table(table)
+        return JSONResponse(self.worlds["table"].row())
+
+    async def train(self, request: Request) -> Response:
+        """Start training what a state asks for."""
+        plain = await json_of(request)
+        state, world = self.state(plain.get("state"))
+        self.sessions.start(visitor_of(plain.get("visitor")), state, world.table)
+        return JSONResponse({"started": True})
+
+    async def control(self, request: Request) -> Response:
+        """Pause, resume, step, slow down or stop, and say which cell is hovered."""
+        plain = await json_of(request)
+        visitor = visitor_of(plain.get("visitor"))
+        action = plain.get("action")
+        if action not in ("pause", "resume", "step", "slow", "stop", "hover"):
+            raise Refused("The action must be pause, resume, step, slow, stop or hover.")
+        session = self.sessions.of.get(visitor)
+        if action == "stop":
+            self.sessions.stop(visitor)
+        elif session:
+            command: dict[str, Any] = {"action": action, "on": bool(plain.get("on"))}
+            if "cell" in plain:
+                command["cell"] = cell_of(plain["cell"])
+            session.tell(command)
+        return JSONResponse({"running": session is not None})
+
+    async def events(self, request: Request) -> Response:
+        """Stream the messages of a visitor's training."""
+        visitor = visitor_of(request.query_params.get("visitor"))
+        session = self.sessions.of.get(visitor)
+
+        async def stream() -> AsyncIterator[str]:
+            if session is None:
+                yield "event: idle\ndata: {}\n\n"
+                return
+            async for message in session.events():
+                if message is None:
+                    yield ": still here\n\n"
+                else:
+                    yield f"data: {json.dumps(message, separators=(',', ':'))}\n\n"
+
+        return StreamingResponse(
+            stream(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def export(self, request: Request) -> Response:
+        """Write the recorded frames of a visitor's training as one page."""
+        plain = await json_of(request)
+        state, world = self.state(plain.get("state"))
+        session = self.sessions.of.get(visitor_of(plain.get("visitor")))
+        frames = session.frames if session else []
+        page = await run_in_threadpool(export_page, state, world, frames)
+        name = {"content-disposition": 'attachment; filename="recombine-lab.html"'}
+        return HTMLResponse(page, headers=name)
+
+
+def cell_of(plain: Any) -> tuple[int, int]:
+    """Read a cell."""
+    if (
+        not isinstance(plain, list)
+        or len(plain) != 2
+        or not all(isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 64 for v in plain)
+    ):
+        raise Refused("A cell is a list of two whole numbers from 0 upwards.")
+    return plain[0], plain[1]
+
+
+def visitor_of(plain: Any) -> str:
+    """Read the name of a visitor."""
+    if not isinstance(plain, str) or not plain.isalnum() or not 8 <= len(plain) <= 64:
+        raise Refused("A visitor is named by 8 to 64 letters and digits.")
+    return plain
+
+
+async def refused(request: Request, problem: Exception) -> Response:
+    """Answer a refusal with its sentence."""
+    return JSONResponse({"error": str(problem)}, 400)
+
+
+async def missing(request: Request, problem: Exception) -> Response:
+    """Answer what does not exist."""
+    return JSONResponse({"error": "There is no such page."}, 404)
+
+
+async def not_allowed(request: Request, problem: Exception) -> Response:
+    """Answer a method that a page does not take."""
+    return JSONResponse({"error": "This page does not take that method."}, 405)
+
+
+def static_files() -> Mapping[str, bytes]:
+    """Read the files that may be served, once."""
+    folder = files("recombine.lab") / "static"
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
+
+
+def create(token: str, hosts: Callable[[], set[str]], table: Table | None = None) -> Starlette:
+    """Build the application."""
+    lab, static = Lab(table), static_files()
+    safe = {
+        "cache-control": "no-store",
+        "content-security-policy": POLICY,
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(static["index.html"], headers=safe)
+
+    async def file(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in static:
+            return JSONResponse({"error": "There is no such file."}, 404)
+        kind = TYPES.get(name.rpartition(".")[2], "application/octet-stream")
+        return Response(static[name], media_type=kind, headers=safe)
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        lab.sessions.warm()
+        watcher = asyncio.create_task(lab.sessions.watch())
+        try:
+            yield
+        finally:
+            watcher.cancel()
+            lab.sessions.close()
+
+    post = partial(Route, methods=["POST"])
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Route("/static/{name}", file),
+            Route("/api/worlds", lab.list_worlds),
+            Route("/api/events", lab.events),
+            post("/api/look", lab.look),
+            post("/api/cell", lab.cell),
+            post("/api/code", lab.code),
+            post("/api/table", lab.upload),
+            post("/api/train", lab.train),
+            post("/api/control", lab.control),
+            post("/api/export", lab.export),
+        ],
+        exception_handlers={Refused: refused, 404: missing, 405: not_allowed},
+        lifespan=life,
+    )
+    app.add_middleware(Guard, token=token, hosts=hosts)
+    app.state.lab = lab
+    return app
+
+
+def serve(
+    *,
+    port: int = 0,
+    table: Table | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve the lab on the loopback address until interrupted; `ready` hears the full address."""
+    import socket
+
+    import uvicorn
+
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as problem:
+        raise Refused(
+            f"Port {port} cannot be used ({problem}); choose another, or leave --port out."
+        ) from problem
+    port = listener.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+    config = uvicorn.Config(
+        create(token, lambda: hosts, table),
+        log_level="error",
+        access_log=False,
+        timeout_graceful_shutdown=1,
+        limit_concurrency=100,
+    )
+    ready(f"http://127.0.0.1:{port}/?token={token}")
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,181 @@
+"""Sessions: one training process per visitor, the newest wins, and none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import AsyncIterator
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, Any
+
+from recombine.runs.executors import watch_parent
+
+if TYPE_CHECKING:
+    from recombine.lab.state import State
+    from recombine.lab.worlds import Table
+
+INTERVAL = 0.05  # seconds between two events at least: twenty per second
+PING = 10.0  # seconds after which silence is broken, so that a dead page is noticed
+FRAMES = 400  # recorded for the export; every second one is dropped when there are more
+VISITORS = 8
+LONELY = 3.0  # seconds that a training process survives its page
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+def work(pipe: Connection, parent: int) -> None:
+    """Run in the training process; it leaves with its parent, even while torch loads."""
+    watch_parent(parent)
+    from recombine.lab.trainer import main
+
+    main(pipe)
+
+
+def _start() -> tuple[BaseProcess, Connection]:
+    """Start a process that loads torch and waits for a job."""
+    here, there = _SPAWN.Pipe()
+    process = _SPAWN.Process(target=work, args=(there, os.getpid()), daemon=True)
+    process.start()
+    there.close()
+    return process, here
+
+
+class Session:
+    """The training of one visitor."""
+
+    def __init__(self, process: BaseProcess, pipe: Connection, loop: asyncio.AbstractEventLoop):
+        self.process, self.pipe, self.loop = process, pipe, loop
+        self.frames: list[dict[str, Any]] = []
+        self.waiting: list[dict[str, Any]] = []  # messages that must not be dropped
+        self.latest: dict[str, Any] | None = None  # the newest frame, which replaces older ones
+        self.news = asyncio.Event()
+        self.over = False  # trained, refused or diverged; the process still draws hovered cells
+        self.ended = False
+        self.listeners = 0
+        self.left = time.monotonic()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        """Receive messages until the process ends."""
+        while True:
+            try:
+                message = json.loads(self.pipe.recv_bytes())
+            except (EOFError, OSError):
+                break
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(self._receive, message)
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._end)
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        if message["type"] == "frame":
+            self.latest = message
+            self.frames.append(message)
+            if len(self.frames) > FRAMES:
+                del self.frames[1::2]
+        else:
+            self.waiting.append(message)
+            self.over |= message["type"] in ("done", "refused", "diverged")
+        self.news.set()
+
+    def _end(self) -> None:
+        if not self.over:
+            self.waiting.append({"type": "lost", "error": "The training process ended early."})
+        self.over = self.ended = True
+        self.news.set()
+
+    def tell(self, command: dict[str, Any]) -> None:
+        """Send a command to the training process."""
+        with contextlib.suppress(BrokenPipeError, OSError):
+            self.pipe.send(command)
+
+    def close(self) -> None:
+        """End the process at once."""
+        self.over = self.ended = True
+        self.process.kill()
+        self.pipe.close()
+        self.news.set()
+
+    async def events(self) -> AsyncIterator[dict[str, Any] | None]:
+        """Yield messages as they come, at most twenty frames per second; None keeps the line."""
+        self.listeners += 1
+        if self.frames and self.latest is None:
+            self.latest = self.frames[-1]
+        try:
+            while True:
+                try:
+                    await asyncio.wait_for(self.news.wait(), PING)
+                except TimeoutError:
+                    yield None
+                    continue
+                self.news.clear()
+                frame, self.latest = self.latest, None
+                messages, self.waiting = self.waiting, []
+                for message in [m for m in messages if m["type"] == "started"]:
+                    yield message
+                if frame:
+                    yield frame
+                for message in [m for m in messages if m["type"] != "started"]:
+                    yield message
+                if self.ended and not self.waiting and self.latest is None:
+                    return
+                await asyncio.sleep(INTERVAL)
+        finally:
+            self.listeners -= 1
+            self.left = time.monotonic()
+
+
+class Sessions:
+    """All visitors' trainings, with one process kept warm for the next."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, Session] = {}
+        self.spare: tuple[BaseProcess, Connection] | None = None
+
+    def warm(self) -> None:
+        """Start a spare process, so that the next training begins at once."""
+        if self.spare is None or not self.spare[0].is_alive():
+            self.spare = _start()
+
+    def start(self, visitor: str, state: State, table: Table | None) -> Session:
+        """Start a training; a visitor's earlier one ends, and so does the oldest of too many."""
+        self.stop(visitor)
+        while len(self.of) >= VISITORS:
+            self.stop(next(iter(self.of)))
+        self.warm()
+        assert self.spare is not None
+        (process, pipe), self.spare = self.spare, None
+        session = Session(process, pipe, asyncio.get_running_loop())
+        session.tell({"state": state, "table": table})
+        self.of[visitor] = session
+        asyncio.get_running_loop().call_later(0.5, self.warm)
+        return session
+
+    def stop(self, visitor: str) -> None:
+        """End the training of a visitor, if there is one."""
+        session = self.of.pop(visitor, None)
+        if session:
+            session.close()
+
+    async def watch(self) -> None:
+        """End trainings whose page is gone."""
+        while True:
+            await asyncio.sleep(1)
+            for visitor, session in list(self.of.items()):
+                if not session.listeners and time.monotonic() - session.left > LONELY:
+                    self.stop(visitor)
+
+    def close(self) -> None:
+        """End every process."""
+        for visitor in list(self.of):
+            self.stop(visitor)
+        if self.spare:
+            self.spare[0].kill()
+            self.spare[1].close()
+            self.spare = None

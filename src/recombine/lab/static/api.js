@@ -1,0 +1,36 @@
+// Requests to the lab's own server; every one carries the token of the page's address.
+
+const token = new URLSearchParams(location.search).get("token") || "";
+export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
+
+const url = (path, query = {}) => `/api/${path}?${new URLSearchParams({ token, ...query })}`;
+
+/** Send JSON (or text) and return JSON; a refusal is thrown with its sentence. */
+export async function post(path, body, query = {}) {
+  let response;
+  try {
+    response = await fetch(url(path, query), { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) });
+  } catch {
+    throw Object.assign(new Error("The lab's server does not answer."), { offline: true });
+  }
+  if (path === "export" && response.ok) return response.blob();
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+export async function worlds() {
+  const response = await fetch(url("worlds"));
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+/** Listen to the training of this page. */
+export function listen(hear, lost) {
+  const source = new EventSource(url("events", { visitor }));
+  source.onmessage = (event) => hear(JSON.parse(event.data));
+  source.addEventListener("idle", () => source.close());
+  source.onerror = () => { source.close(); lost(); };
+  return source;
+}

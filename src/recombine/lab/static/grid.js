@@ -1,0 +1,78 @@
+// Painting the grid by mouse, touch and keyboard.
+
+import { drawCells, ink, layout, outline } from "./maps.js";
+
+export class Painter {
+  /** `changed(done)` is called after every cell and, with done = true, after every stroke. */
+  constructor(canvas, { changed, hovered }) {
+    Object.assign(this, { canvas, changed, hovered, mask: [[true]], blocked: null, cursor: null, witness: [], stroke: null });
+    canvas.addEventListener("pointerdown", (e) => this.begin(e));
+    canvas.addEventListener("pointermove", (e) => this.move(e));
+    canvas.addEventListener("pointerup", () => this.end());
+    canvas.addEventListener("pointercancel", () => this.end());
+    canvas.addEventListener("pointerleave", () => { if (!this.stroke) this.point(null); });
+    canvas.addEventListener("keydown", (e) => this.key(e));
+    canvas.addEventListener("focus", () => { if (!this.cursor) this.point([0, 0]); });
+  }
+  get shape() { return [this.mask.length, this.mask[0].length]; }
+  at(event) {
+    const box = this.canvas.getBoundingClientRect(), place = layout(box.width, box.height, this.shape);
+    const i = Math.floor((event.clientX - box.left - place.left) / place.cell), j = Math.floor((event.clientY - box.top - place.top) / place.cell);
+    return i >= 0 && j >= 0 && i < this.shape[0] && j < this.shape[1] ? [i, j] : null;
+  }
+  paintable([i, j]) { return !this.blocked || this.blocked[i][j]; }
+  begin(event) {
+    const cell = this.at(event);
+    if (!cell || !this.paintable(cell)) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.stroke = { value: !this.mask[cell[0]][cell[1]], last: cell };
+    this.point(cell);
+    this.set(cell, this.stroke.value);
+  }
+  move(event) {
+    const cell = this.at(event);
+    if (this.stroke && cell) {
+      const [a, b] = this.stroke.last, steps = Math.max(Math.abs(cell[0] - a), Math.abs(cell[1] - b));
+      for (let k = 1; k <= steps; k++) this.set([Math.round(a + ((cell[0] - a) * k) / steps), Math.round(b + ((cell[1] - b) * k) / steps)], this.stroke.value);
+      this.stroke.last = cell;
+    }
+    if (cell && String(cell) !== String(this.cursor)) this.point(cell);
+  }
+  end() { if (this.stroke) { this.stroke = null; this.changed(true); } }
+  set(cell, value) {
+    if (!this.paintable(cell) || this.mask[cell[0]][cell[1]] === value) return;
+    this.mask[cell[0]][cell[1]] = value;
+    this.changed(false);
+  }
+  point(cell) { this.cursor = cell; this.hovered(cell); this.draw(); }
+  key(event) {
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }, way = ways[event.key];
+    const cell = this.cursor || [0, 0];
+    if (way) {
+      event.preventDefault();
+      const next = [0, 1].map((k) => Math.max(0, Math.min(this.shape[k] - 1, cell[k] + way[k])));
+      if (event.shiftKey) { const value = this.mask[cell[0]][cell[1]]; this.set(next, value); this.changed(true); }
+      this.point(next);
+    }
+    if (event.key === " " || event.key === "Enter") {
+      event.preventDefault();
+      this.set(cell, !this.mask[cell[0]][cell[1]]);
+      this.changed(true);
+      this.point(cell);
+    }
+  }
+  draw() {
+    const place = drawCells(this.canvas, this.shape, (i, j) => (!this.paintable([i, j]) ? ink("line") : this.mask[i][j] ? ink("shown") : ink("hidden")));
+    const { context, cell, left, top } = place;
+    context.textAlign = "center"; context.textBaseline = "middle";
+    context.font = `bold ${Math.max(10, cell * 0.7)}px system-ui, sans-serif`;
+    for (const [i, j, sign] of this.witness) {
+      const x = left + (i + 0.5) * cell, y = top + (j + 0.5) * cell;
+      context.fillStyle = sign > 0 ? ink("plus") : ink("minus");
+      context.fillRect(left + i * cell, top + j * cell, cell - 1, cell - 1);
+      context.fillStyle = ink("bg");
+      context.fillText(sign > 0 ? "+" : "−", x, y + 1);
+    }
+    if (this.cursor) outline(place, this.shape, (i, j) => i === this.cursor[0] && j === this.cursor[1], ink("accent"), 2.5);
+  }
+}

@@ -1,0 +1,105 @@
+"""Theory of the lab against linear algebra and the package's own solvers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recombine.core.error import Refused
+from recombine.lab import theory
+from recombine.lab.state import State
+from recombine.lab.worlds import Table, builtin, from_table
+from recombine.theory.kernel import random_network
+from recombine.theory.solve import regress
+
+WORLDS = builtin()
+
+masks = st.tuples(st.integers(2, 6), st.integers(2, 6), st.integers(0, 2**31)).map(
+    lambda t: np.random.default_rng(t[2]).random(t[:2]) < np.random.default_rng(t[2]).random()
+)
+
+
+def design(n, m):
+    rows, columns = np.indices((n, m)).reshape(2, -1)
+    return np.concatenate([np.eye(n)[rows], np.eye(m)[columns]], axis=1)
+
+
+@given(masks)
+def test_pieces_are_what_the_row_space_determines(shown):
+    full = design(*shown.shape)
+    train = full[shown.ravel()]
+    rank = np.linalg.matrix_rank(train) if len(train) else 0
+    for row, piece in zip(full, theory.pieces(shown).ravel(), strict=True):
+        together = np.linalg.matrix_rank(np.vstack([train, row]))
+        assert (together == rank) == (piece >= 0)
+
+
+@given(masks, st.integers(0, 2**31))
+def test_a_witness_adds_up_to_the_cell(shown, seed):
+    rng = np.random.default_rng(seed)
+    n, m = shown.shape
+    values = rng.normal(size=(n, 1)) + rng.normal(size=(1, m))
+    piece = theory.pieces(shown)
+    for i in range(n):
+        for j in range(m):
+            steps = theory.witness(shown, (i, j))
+            assert bool(steps) == (piece[i, j] >= 0)
+            assert all(shown[a, b] for a, b, _ in steps)
+            if steps:
+                total = sum(sign * values[a, b] for a, b, sign in steps)
+                assert total == pytest.approx(values[i, j])
+
+
+def test_the_kernel_answers_as_the_solver_does():
+    world, size = WORLDS["product"], 7
+    mask = np.random.default_rng(0).random((size, size)) < 0.6
+    state = State(world="product", size=size, kernel_depth=2).with_mask(mask)
+    answers, true = theory.answers(world, state)
+    points = np.indices((size, size)).reshape(2, -1).T.astype(float)
+    shown = mask.ravel()
+    level = true.values[shown].mean(axis=0)
+    solution = regress(
+        random_network("relu", 2, 2), points[shown], (true.values[shown] - level)[:, 0]
+    )
+    np.testing.assert_allclose(answers[:, 0] - level, solution.predict(points), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_world_has_a_sentence_for_every_mask(name):
+    world = WORLDS[name]
+    for mask in (np.ones((6, 6)), np.zeros((6, 6)), np.eye(6), np.tri(6)):
+        answer = theory.look(world, State(world=name, size=6).with_mask(mask > 0))
+        assert answer["sentence"].endswith(".")
+        assert np.isfinite(answer["error"]).all()
+        assert answer["shown"] + answer["held_out"] == 36
+
+
+def test_a_sum_is_additive_and_xor_is_not():
+    assert theory.truth(WORLDS["sum"], 8).additive == pytest.approx(1)
+    assert theory.truth(WORLDS["xor"], 8).additive == pytest.approx(0, abs=1e-9)
+
+
+def test_a_table_keeps_its_labels_and_holes():
+    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 0]])
+    table = Table(codes, np.array([1.0, 2.0, 3.0, 5.0]), ("a", "b"), (("x", "y"), ("u", "v")))
+    world = from_table(table)
+    assert world.measured.tolist() == [[True, True], [True, False]]
+    values = theory.truth(world, 14).values[:, 0].reshape(2, 2)
+    np.testing.assert_allclose(values, [[0, 1 / 3], [1, 0]], atol=1e-6)
+    answer = theory.look(world, State(world="table"))
+    assert (answer["shown"], answer["held_out"]) == (3, 0)
+
+
+def test_a_table_without_variation_or_with_too_many_cells_is_refused():
+    labels = (("x", "y"), ("u", "v"))
+    flat = Table(np.array([[0, 0], [1, 1]]), np.ones(2), ("a", "b"), labels)
+    with pytest.raises(Refused, match="same value"):
+        from_table(flat)
+    many = tuple(map(str, range(60)))
+    with pytest.raises(Refused, match="at most 1024 cells"):
+        from_table(Table(np.array([[0, 0]]), np.ones(1), ("a", "b"), (many, many)))
+
+
+def test_a_cell_outside_the_grid_is_refused():
+    with pytest.raises(Refused, match="no cell"):
+        theory.cell(WORLDS["sum"], State(world="sum", size=5), (5, 0))
