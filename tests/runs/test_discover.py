@@ -131,10 +131,10 @@ def test_two_plugins_of_one_name_are_told(tmp_path, monkeypatch):
     for name in ("first", "second"):
         write(tmp_path, name)
     monkeypatch.syspath_prepend(tmp_path)
-    install(monkeypatch, ("lab", "first", "first-lab"), ("lab", "second", "second-lab"))
+    install(monkeypatch, ("twin", "first", "first-lab"), ("twin", "second", "second-lab"))
     said = []
     discover.load(said.append)
-    assert "Two plugins are called 'lab', of first-lab and second-lab" in said[0]
+    assert "Two plugins are called 'twin', of first-lab and second-lab" in said[0]
     assert "first.level" in EXPERIMENTS
     assert "second.level" not in EXPERIMENTS
 
