@@ -177,10 +177,10 @@ def test_two_files_of_one_name_are_refused(tmp_path):
         discover.load_plugin(str(write(tmp_path / "b", "my_lab")))
 
 
-def test_papers_are_found_without_metadata(monkeypatch):
+def test_papers_and_the_lab_are_found_without_metadata(monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [])
     points = discover._entry_points.__wrapped__()
-    assert [name for name, *_ in points] == sorted(path.name for path in papers())
+    assert [name for name, *_ in points] == sorted(["lab", *(path.name for path in papers())])
     assert not discover.foreign()
 
 
@@ -188,8 +188,9 @@ def papers():
     return [p for p in discover.PAPERS.iterdir() if (p / "__init__.py").is_file()]
 
 
-def test_papers_are_declared_as_plugins():
+def test_papers_and_the_lab_are_declared_as_plugins():
     declared = (INDEX.parents[2] / "pyproject.toml").read_text()
+    assert '\nlab = "recombine.lab.painted"\n' in declared
     for path in papers():
         assert f'\n{path.name} = "recombine.papers.{path.name}"\n' in declared
 
