@@ -22,7 +22,7 @@ import recombine
 
 if "pytest" in sys.modules:  # a subprocess of a test reads this file too
     # Configs are left to the package's own check of types, which is under test.
-    shelves = [m.name for m in iter_modules(recombine.__path__) if m.name != "papers"]
+    shelves = {m.name for m in iter_modules(recombine.__path__)} - {"papers", "lab"}
     install_import_hook(
         [f"recombine.{name}" for name in shelves],
         "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields
 from typing import Any
+from urllib.parse import urlencode
 
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import World
@@ -67,6 +68,6 @@ def command_of(state: State, world: World) -> str:
         words += [f"--{'levels' if name == 'size' else name.replace('_', '-')}", f"{value}"]
     if world.table:
         t = world.table
-        words += ["--table", t.source, "--factors", *t.factors, "--target", t.target]
-        words += ["--fixed", *(f"{k}={v}" for k, v in t.fixed)] if t.fixed else []
+        words += ["--table", t.source, "--factor-a", t.factors[0], "--factor-b", t.factors[1]]
+        words += ["--target", t.target, *(["--fixed", urlencode(t.fixed)] if t.fixed else [])]
     return shlex.join([*words, *(["--seeds", str(seeds)] if seeds > 1 else [])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
@@ -26,12 +27,15 @@ class Painted:
     """Training combinations as hexadecimal digits of a mask; empty trains on all."""
     table: str = ""
     """CSV file of the world 'table'."""
-    factors: tuple[str, ...] = ()
-    """Its two factor columns."""
+    factor_a: str = ""
+    """Its first factor column."""
+    factor_b: str = ""
+    """Its second factor column."""
     target: str = ""
     """Its column of numbers."""
-    fixed: tuple[str, ...] = ()
-    """Other columns held at one value, such as pose=left; rows are averaged over the rest."""
+    fixed: str = ""
+    """Other columns held at one value, as in an address: pose=left&light=dim. Rows are averaged
+    over the rest."""
     kernel_depth: int = 1
     """Hidden layers of the infinitely wide network."""
     salience: float = -1.0
@@ -59,8 +63,9 @@ def state_of(cfg: Painted) -> tuple[State, World]:
     if cfg.world == "table":
         if not cfg.table:
             raise Refused("The world 'table' needs a CSV file: --table file.csv.")
-        fixed = {name: value for name, _, value in (item.partition("=") for item in cfg.fixed)}
-        worlds["table"] = from_table(open_table(Path(cfg.table), cfg.factors, cfg.target, fixed))
+        columns = [name for name in (cfg.factor_a, cfg.factor_b) if name]
+        fixed = dict(parse_qsl(cfg.fixed, keep_blank_values=True))
+        worlds["table"] = from_table(open_table(Path(cfg.table), columns, cfg.target, fixed))
     salience = None if cfg.salience < 0 else cfg.salience
     net = {name: getattr(cfg, name) for name in Net.__dataclass_fields__ if name != "seeds"}
     plain = {"world": cfg.world, "size": cfg.levels, "shown": cfg.shown, "salience": salience}
