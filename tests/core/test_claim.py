@@ -387,6 +387,18 @@ def test_a_claim_on_fresh_seeds_reads_no_others(toy, claim):
     assert judge(claim, earlier + later, "quick").seeds_used == "5"
 
 
+def test_a_claim_that_does_not_hold_names_its_likely_reason(toy, claim):
+    records = stage(toy, range(5), 0.1)
+    explained = replace(claim, reason="it is too short")
+    assert "too short" not in judge(explained, records, "quick").why
+    worse = [replace(r, scores={"score": -r.scores["score"]}) for r in records]
+    verdict = judge(explained, worse, "quick")
+    assert (verdict.outcome, verdict.why.endswith("likely reason: it is too short")) == (
+        FAILS,
+        True,
+    )
+
+
 def test_an_inconclusive_verdict_says_how_many_seeds_would_decide():
     values = [0.0, 0.5, 1.0, 0.2, 0.8]
     assert decide(values, above=0.4, what="a").why.endswith("about 68 seeds would decide")

@@ -133,6 +133,7 @@ class Claim:
     role: Role = "detail"
     start: int = 0  # its first seed
     second: bool = False  # whether `recombine reproduce` runs its second stage, too
+    reason: str = ""  # the likely one, if it does not hold
 
     @property
     def family(self) -> str:
@@ -253,6 +254,7 @@ def claim(
     role: Role = "detail",
     start: int = 0,
     second: bool = False,
+    reason: str = "",
 ) -> Claim: ...
 @overload
 def claim(
@@ -266,6 +268,7 @@ def claim(
     role: Role = "detail",
     start: int = 0,
     second: bool = False,
+    reason: str = "",
 ) -> Callable[[F], F]: ...
 def claim(
     experiment: str,
@@ -286,6 +289,7 @@ def claim(
     role: Role = "detail",
     start: int = 0,
     second: bool = False,
+    reason: str = "",
 ) -> Claim | Callable[[F], F]:
     """Register a claim: bounds on one score as data, or a function of the records.
 
@@ -312,6 +316,8 @@ def claim(
     - start: first seed; 1000 where a setting or measure was chosen by looking at seeds from 0
     - second: run a second stage of 15 further seeds, too; where the first stage is inconclusive,
       the second decides alone
+    - reason: shown if it does not hold: the likely cause with a number, and whether the paper's own
+      size was tried
     """
     needed = check_claim(experiment, name or "a claim", seeds, role)
     family = experiment.partition(".")[0]
@@ -319,7 +325,7 @@ def claim(
 
     def add(name: str, sentence: str, check: Callable[[Evidence[Any]], Verdict]) -> Claim:
         name = f"{family}.{name}"
-        fields = (needed, paper, source, oracle, role, start, second)
+        fields = (needed, paper, source, oracle, role, start, second, reason)
         entry = Claim(name, sentence, experiment, check, runs_at, *fields)
         before = CLAIMS.get(name)
         if (

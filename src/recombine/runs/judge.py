@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recombine.core.claim import CLAIMS, FRESH, MISSING, OPEN, Claim, Evidence, Verdict
+from recombine.core.claim import CLAIMS, FAILS, FRESH, MISSING, OPEN, Claim, Evidence, Verdict
 from recombine.core.experiment import EXPERIMENTS
 from recombine.runs.record import DONE, Record, changed_default, ids, jsonable, last_line
 
@@ -73,9 +73,12 @@ def _index(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, Record]
 def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
     """Decide a claim; an odd record, or a bug in a claim, leaves it open and hides no other."""
     try:
-        return _decide(claim, by_id, size)
+        verdict = _decide(claim, by_id, size)
     except Exception as problem:
         return Verdict(MISSING, why=f"could not be decided ({type(problem).__name__}: {problem})")
+    if verdict.outcome == FAILS and claim.reason:
+        return replace(verdict, why=f"{verdict.why}; likely reason: {claim.reason}")
+    return verdict
 
 
 def _decide(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:

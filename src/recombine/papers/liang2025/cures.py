@@ -78,6 +78,10 @@ claim(
     what=ERROR,
     runs=striped("cnn", absent="mean"),
     source="ours",
+    reason=(
+        "the mean of all codes resembles codes in the middle, where the held-out square is "
+        "(error 2.6; with zeros as the absent code 0.07); the paper's size was not tried"
+    ),
     role="beyond",
 )
 claim(
@@ -181,6 +185,10 @@ claim(
     what=ERROR,
     runs=penalized("variance"),
     source="ours (ablation)",
+    reason=(
+        "variance alone already cures it here: 0.04, against 2.4 without penalties and 0.2 with "
+        "both; the paper's size was not tried"
+    ),
     role="beyond",
 )
 

@@ -206,6 +206,10 @@ claim(
     what=ADDED,
     runs=PENALTY,
     source="abstract, without a number",
+    reason=(
+        "the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson noise; "
+        "the abstract promises less error, not half"
+    ),
     oracle=ORACLE,
 )
 # The penalty is the variance that this noise adds to the next layer.

@@ -161,6 +161,10 @@ claim(
     runs=runs(NARROW),
     paper="2 of 5 seeds",
     source=TABLE,
+    reason=(
+        "our seeds differ little: R² on all pairs is 0.587 to 0.599 in all five, above the 0.5 "
+        "of success; the paper's size was not tried"
+    ),
 )
 
 DIFFERENCE = "R² on all pairs, difference within a seed"
