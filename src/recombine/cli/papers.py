@@ -35,16 +35,22 @@ def paper_rows() -> list[dict[str, Any]]:
 def with_costs(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Describe experiments by what their claims cost, the most expensive first."""
     known = published()
-    rows = [
-        {
-            "name": entry["name"],
-            "paper": entry.get("paper"),
-            "sentence": known.cost(entry["name"]),
-            "runs": known.runs.get(entry["name"], 0),
-            "seconds": known.seconds.get(entry["name"], 0.0),
-        }
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        name, sentence = entry["name"], known.cost(entry["name"])
+        steps = entry.get("steps", {})
+        if name in known.runs and steps and steps["paper"] > steps["quick"]:
+            sentence += f"; at paper size {steps['paper'] / steps['quick']:.3g} times as many steps"
+        rows.append(
+            {
+                "name": name,
+                "paper": entry.get("paper"),
+                "sentence": sentence,
+                "runs": known.runs.get(name, 0),
+                "seconds": known.seconds.get(name, 0.0),
+                "steps": steps,
+            }
+        )
     return sorted(rows, key=lambda row: -row["seconds"])
 
 

@@ -48,9 +48,14 @@ def _describe(kind: str, name: str, entry: Any) -> dict[str, Any]:
         row |= {"reference": entry.paper}
     if kind == "experiments":
         row |= {"paper": entry.family, "fields": [f.name for f in fields(entry.config)]}
+        row |= {"steps": {size: _steps(entry, size) for size in ("quick", "paper")}}
     if kind == "diagnostics":
         row |= {"scores": [score.name for score in entry.scores]}
     return row
+
+
+def _steps(experiment: Any, size: str) -> int:
+    return int(getattr(experiment.configure(size), "steps", 0))
 
 
 def text(rows: Rows) -> str:
