@@ -272,6 +272,7 @@ identified(
     runs=ADDITIVE,
     source="text: theorem for n = 1; ours: a pilot gave 0.997 where it converged",
     role="headline",
+    second=True,
 )
 identified(
     name="more_restarts_identify_additive_blocks",

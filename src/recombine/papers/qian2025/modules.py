@@ -273,6 +273,18 @@ claim(
 )
 claim(
     EXPERIMENT,
+    name="activity_makes_modules",
+    sentence="A penalty on activity alone makes modules, too, which departs from the paper.",
+    score="collapsed_gap_live",
+    above=0.5,
+    what=GAP,
+    runs={"activity": {"condition": "activity"}},
+    source=DEPARTS,
+    role="beyond",
+    start=FRESH,
+)
+claim(
+    EXPERIMENT,
     name="penalty_costs_less_than_noise",
     sentence=(
         "The penalized network's test error is below a fifth of the noisy network's (noise left "
