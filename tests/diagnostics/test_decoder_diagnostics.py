@@ -14,7 +14,6 @@ from recombine.core.task import Split, Task
 from recombine.diagnostics.factorization import (
     LARGEST,
     factorization,
-    grid_kernel,
     kernel_fit,
     kernel_fits,
     schmidt,
@@ -101,13 +100,13 @@ def test_the_volume_ratio_compares_outside_with_inside():
     assert far.volume_ratio(inside) == pytest.approx(3)
     assert np.isnan(far.volume_ratio(np.ones((6, 12), dtype=bool)))
     assert np.isnan(metric(np.ones((3, 3, 2))).factorization)
-    with pytest.raises(Refused, match="one truth value a cell"):
+    with pytest.raises(Refused, match="mask of the grid's shape"):
         far.volume_ratio(inside.T)
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 3), (5, 1, 3), (5, 5)])
 def test_a_single_row_is_no_grid(shape):
-    with pytest.raises(Refused, match="span no grid"):
+    with pytest.raises(Refused, match="at least 2 rows and 2 columns"):
         metric(np.ones(shape))
 
 
@@ -203,7 +202,7 @@ def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
             1 - np.abs(g01).mean() / (g00 + g11).mean(), rel=1e-6
         )
         np.testing.assert_allclose(arrays["transport_maps"][i], np.log10(volume + 1e-12), rtol=1e-4)
-        old = schmidt(grid_kernel(a.reshape(*shape, -1), center=True), shape)
+        old = schmidt(centered_gram([a.reshape(shape[0] * shape[1], -1)]), shape)
         assert arrays["kernel_product"][i] == pytest.approx(old.product, rel=1e-6)
         assert arrays["kernel_rank"][i] == pytest.approx(old.rank, rel=1e-6)
         np.testing.assert_allclose(
@@ -342,7 +341,7 @@ def test_layers_that_cannot_be_read_are_refused():
         def forward(self, x):
             return self.pair(x)[0]
 
-    with pytest.raises(Refused, match="no tensor with one row an input"):
+    with pytest.raises(Refused, match="tensor with one row per input"):
         features(Whole(), data.x, "pair")
     with pytest.raises(Refused, match="ran 0 times"):
         features(Whole(), data.x, "never")
@@ -382,12 +381,12 @@ def test_a_product_kernel_is_one_product(rng):
 
 def test_a_sum_kernel_is_two_products():
     n = 12
-    table = population(n)
-    found = schmidt(grid_kernel(table), (n, n))
+    rows = population(n).reshape(n * n, -1)
+    found = schmidt(rows @ rows.T, (n, n))
     assert found.sum == pytest.approx(1)
     assert found.terms == 2
     assert 1 < found.rank <= 2
-    centered = schmidt(grid_kernel(table, center=True), (n, n))
+    centered = schmidt(centered_gram([rows]), (n, n))
     assert (centered.sum, centered.terms) == (pytest.approx(1), 2)
     assert centered.rank == pytest.approx(2)  # two orthogonal terms of the same size
 
@@ -416,7 +415,7 @@ def test_the_spectrum_is_that_of_the_kernel_read_entry_by_entry(rng):
 
 @pytest.mark.parametrize(
     ("shape", "side", "why"),
-    [((3, 3), 8, "give a row"), ((1, 8), 8, "2×2"), ((40, 40), 1600, str(LARGEST))],
+    [((3, 3), 8, "3×3 cells"), ((1, 8), 8, "2×2"), ((40, 40), 1600, str(LARGEST))],
 )
 def test_kernels_of_another_grid_are_refused(shape, side, why):
     with pytest.raises(Refused, match=why):
@@ -468,11 +467,11 @@ def test_scales_are_chosen_on_seen_cells_only(rng):
 
 def test_kernel_fits_refuse_what_they_cannot_fit():
     z, y = grid(a=2, b=2).points(), np.ones((4, 3))
-    with pytest.raises(Refused, match="held out"):
+    with pytest.raises(Refused, match="1 held-out cell"):
         kernel_fit(y, z, np.ones(4, dtype=bool), "radial")
     with pytest.raises(Refused, match="two factors"):
         kernel_fit(y[1:], z, np.ones(4, dtype=bool), "radial")
-    with pytest.raises(Refused, match="is positive"):
+    with pytest.raises(Refused, match="is positive definite"):
         kernel_fit(y, z, z.sum(axis=1) < 2, "three_valued", ((2.0,),))
 
 

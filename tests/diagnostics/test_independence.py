@@ -109,7 +109,7 @@ def test_blocks_that_share_second_derivatives_are_not_independent():
         return z @ a + bend * c[0] + z[:, 1:2] ** 2 * c[1] + z[:, 3:4] ** 2 * c[2]
 
     found = sufficient_independence(f, points()[:, :4], [[0, 1], [2, 3]], 1)
-    assert (found.together, found.wanted, found.independent) == (7, 8, False)
+    assert (found.together, found.needed, found.independent) == (7, 8, False)
     assert found.margin < 1e-9
     assert "not sufficiently independent" in str(found)
 
@@ -121,9 +121,9 @@ def test_blocks_that_share_second_derivatives_are_not_independent():
 
 def test_too_few_outputs_are_not_enough():
     found = sufficient_independence(generator("additive", side=3), points(), space(), 1)
-    assert (found.together, found.wanted) == (27, 42)
+    assert (found.together, found.needed) == (27, 42)
     flat = sufficient_independence(lambda z: z[:, :5], points(), space(), 0)
-    assert (flat.together, flat.wanted, flat.margin) == (5, 12, 0.0)
+    assert (flat.together, flat.needed, flat.margin) == (5, 12, 0.0)
 
 
 def test_a_sum_of_latents_splits_and_says_how():

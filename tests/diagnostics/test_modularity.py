@@ -146,7 +146,7 @@ def test_a_control_is_measured_beside(rng):
     found = modules(blocks(), 4, control=control, draws=5)
     assert found.untrained == eigengap(spectrum(control), 4)
     assert not modules(control, 4, control=blocks(), draws=5).real
-    with pytest.raises(Refused, match="same shape"):
+    with pytest.raises(Refused, match="layer's shape"):
         modules(blocks(), 4, control=control[:8])
 
 
@@ -174,19 +174,19 @@ def test_sorted_weights_are_blocks_again(rng):
 
 def test_layers_that_cannot_have_modules_are_refused():
     for look_at, reason in (
-        (lambda: modules(blocks(), 32), "more units than modules"),
-        (lambda: modules(blocks(), 0), "one module or more"),
-        (lambda: modules(np.ones((5, 1)), 1), "more units than modules"),
-        (lambda: suggested(np.zeros(1)), "no gap"),
+        (lambda: modules(blocks(), 32), "got k=32 for 32 units"),
+        (lambda: modules(blocks(), 0), "got k=0"),
+        (lambda: modules(np.ones((5, 1)), 1), "got k=1 for 1 units"),
+        (lambda: suggested(np.zeros(1)), "at least 2 eigenvalues"),
         (lambda: modules(np.zeros((4, 4)), 2), "zero"),
         (lambda: modules(np.full((4, 4), np.nan), 2), "finite"),
-        (lambda: clusters(blocks(), 40), "40 modules"),
-        (lambda: shuffled(blocks(), 4, draws=0, rng=np.random.default_rng(0)), "0 shuffles"),
+        (lambda: clusters(blocks(), 40), "got k=40"),
+        (lambda: shuffled(blocks(), 4, draws=0, rng=np.random.default_rng(0)), "draws >= 1; got 0"),
         (lambda: matrices(nn.Sequential(nn.Conv2d(1, 1, 1))), "Linear.*Conv2d"),
         (lambda: matrices(nn.Sequential(nn.ReLU())), "Linear.*ReLU"),
         (
             lambda: look(fully_connected(examples()), 4, untrained=nn.Sequential(nn.Linear(4, 4))),
-            "same shape",
+            "like the model",
         ),
     ):
         with pytest.raises(Refused, match=reason):
@@ -240,7 +240,7 @@ def test_errors_under_a_shift_stay_where_nothing_is_read():
     np.testing.assert_allclose(offsets[[0, -1]], [0.1, 1000])
     np.testing.assert_allclose(found[:, 1:], np.tile(errors(model, data)[1:], (51, 1)), rtol=1e-5)
     assert found[-1, 0] > 2 * found[0, 0]
-    with pytest.raises(Refused, match="Input 4"):
+    with pytest.raises(Refused, match="column from 0 to 3; got 4"):
         shift_errors(model, data, column=4)
 
 

@@ -95,17 +95,17 @@ def test_lookup_by_name_and_what_is_known():
         combination("sigmoids")
     with pytest.raises(Refused, match="option of add"):
         combination("add", gain=2)
-    with pytest.raises(Refused, match="positive"):
+    with pytest.raises(Refused, match="gain > 0"):
         combination("sigmoid", gain=0)(a, b)
 
 
 def test_shapes_that_do_not_fit_are_refused():
     a, b = parts()
-    with pytest.raises(Refused, match=r"part 2 of 2 has shape \(2, 3, 4\)"):
+    with pytest.raises(Refused, match=r"part 2 \(2, 3, 4\)"):
         add(a, b[..., 0])
     with pytest.raises(Refused, match="4 channels"):
         alpha(a, b)
-    with pytest.raises(Refused, match="no part"):
+    with pytest.raises(Refused, match="at least one part"):
         product()
 
 
@@ -116,22 +116,22 @@ def test_a_composition_takes_lists_and_flat_points():
     torch.testing.assert_close(f(z), f.parts[0](z[:, :2]) + f.parts[1](z[:, 2:]))
     loose = compose(f.parts, add)
     torch.testing.assert_close(loose([z[:, :2], z[:, 2:]]), f(z))
-    with pytest.raises(Refused, match="where to cut"):
+    with pytest.raises(Refused, match="Build it with dims"):
         loose(z)
-    with pytest.raises(Refused, match=r"take \(n, 3\)"):
+    with pytest.raises(Refused, match=r"need latents \(n, 3\)"):
         f(z[:, :2])
-    with pytest.raises(Refused, match="1 components were given to 2"):
+    with pytest.raises(Refused, match=r"2 components needs as many.*got 1"):
         f([z[:, :2]])
-    with pytest.raises(Refused, match="no component"):
+    with pytest.raises(Refused, match="at least one component"):
         compose([], add)
-    with pytest.raises(Refused, match="2 components were given, but 1 dims"):
+    with pytest.raises(Refused, match="got 1 for 2"):
         compose(f.parts, add, dims=(3,))
 
 
 def test_a_component_that_draws_something_else_is_named():
     f = compose([torch.sin, lambda z: z.sum()], "add", dims=(1, 1))
-    with pytest.raises(Refused, match=r"Component 2 maps latents of shape \(4, 1\) to \(\)"):
+    with pytest.raises(Refused, match=r"Component 2 must return .* got \(\)"):
         f(torch.zeros(4, 2))
     g = compose([torch.sin, lambda z: z.repeat(1, 2)], "add", dims=(1, 1))
-    with pytest.raises(Refused, match=r"part 2 of 2 has shape \(4, 2\) and part 1 \(4, 1\)"):
+    with pytest.raises(Refused, match=r"part 1 has shape \(4, 1\) and part 2 \(4, 2\)"):
         g(torch.zeros(4, 2))

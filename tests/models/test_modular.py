@@ -14,7 +14,6 @@ from recombine.tasks.modular import (
     gaussian_hill,
     independent_lines,
     independent_sines,
-    one_at_a_time,
     sine_of_sines,
     sines,
 )
@@ -24,9 +23,7 @@ from recombine.training.penalties import (
     Batch,
     activity,
     chain_norm,
-    mixed,
     run_chain,
-    weigh,
     weight_activity,
 )
 
@@ -86,12 +83,6 @@ def test_sines_are_those_of_the_authors():
 def test_the_linear_control_repeats_its_inputs(rng):
     data = independent_lines(3).data(independent_lines(3).space.draw(5, rng=rng))
     assert torch.equal(data.x, data.y)
-
-
-def test_sparse_inputs_have_one_number_and_each_place_alike(rng):
-    z = one_at_a_time(4).draw(independent_sines(4).space, 4000, rng=rng)
-    assert ((z != 0).sum(axis=1) == 1).all()
-    np.testing.assert_allclose((z != 0).mean(axis=0), 0.25, atol=0.03)
 
 
 def test_the_hill_is_shown_on_two_quadrants_of_the_disk(rng):
@@ -326,35 +317,17 @@ def test_models_that_are_no_chain_are_refused_by_name():
             weight_activity()(model, batch(data))
 
 
-def test_mixed_penalties_weigh_by_what_a_model_carries():
-    data = examples()
-    model = fully_connected(data)
-    parts = [chain_norm(1e-4), activity(), weight_activity(alpha=1.0)]
-    both = mixed(*parts)
-    for given, count in (((), "carries 0"), ((1.0, 2.0), "carries 2")):
-        with pytest.raises(Refused, match=count):
-            both(weigh(model, given) if given else model, batch(data))
-    weigh(model, (1.0, 0.0, 2.0))
-    expected = parts[0](model, batch(data)) + 2 * parts[2](model, batch(data))
-    torch.testing.assert_close(both(model, batch(data)), expected)
-    assert "coefficients" not in model.state_dict()
-    with pytest.raises(Refused):
-        mixed()
-
-
 @pytest.mark.parametrize("engine", ["stack", "map"])
-def test_models_with_different_penalties_train_as_one_as_they_would_alone(engine):
+def test_penalized_models_train_together_as_they_would_alone(engine):
     data = examples()
-    parts = [chain_norm(1e-3), chain_norm(1e-2, 1.0), activity(0.1), weight_activity(0.1)]
-    rows = [(1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1)]
-    stack = [weigh(fully_connected(data, widths=(8, 8), seed=s), r) for s, r in enumerate(rows)]
-    history = fit(stack, data, steps=20, batch=10, penalties=[mixed(*parts)], engine=engine)
+    penalties = [chain_norm(1e-3), chain_norm(1e-2, 1.0), activity(0.1), weight_activity(0.1)]
+    models = [fully_connected(data, widths=(8, 8), seed=s) for s in range(2)]
+    history = fit(models, data, steps=20, batch=10, penalties=penalties, engine=engine)
     assert history[0].engine == engine
-    for s, row in enumerate(rows):
+    for s, model in enumerate(models):
         alone = fully_connected(data, widths=(8, 8), seed=s)
-        wanted = [p for p, c in zip(parts, row, strict=True) if c]
-        fit(alone, data, steps=20, batch=10, penalties=wanted, seed=s, engine="turn")
-        for p, q in zip(alone.parameters(), stack[s].parameters(), strict=True):
+        fit(alone, data, steps=20, batch=10, penalties=penalties, seed=s, engine="turn")
+        for p, q in zip(alone.parameters(), model.parameters(), strict=True):
             torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-5)
 
 

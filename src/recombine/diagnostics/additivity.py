@@ -1,4 +1,4 @@
-"""How much of a table of outputs is a sum of one term a factor."""
+"""Share of a table of outputs that is a sum of one term per factor."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +28,16 @@ def additive_share(table: NDArray[np.float64]) -> float:
     ),
     Score("additive_truth", "the same share for the targets", unit="share of variance"),
 )
-def additivity(seen: Observed) -> Measured:
-    """Additive share of the outputs over the held-out cells, beside that of the truth.
+def additivity(observed: Observed) -> Measured:
+    """Additive share of the outputs over the held-out cells, next to that of the targets.
 
-    Defined when the held-out cells of a two-factor grid form a rectangle; a sum of training images
+    Defined if the held-out cells of a two-factor grid form a rectangle; a sum of training images
     that share a row or a column scores 1.
     """
-    space, hidden = seen.task.space, ~seen.split.inside
+    space, hidden = observed.task.space, ~observed.split.inside
     if not space.finite or len(space.shape) != 2 or not hidden.any():
         return {}
-    cells = seen.split.query.z[hidden].astype(int)
+    cells = observed.split.query.z[hidden].astype(int)
     rows, cols = np.unique(cells[:, 0]), np.unique(cells[:, 1])
     if len(rows) * len(cols) != len(cells) or min(len(rows), len(cols)) < 2:
         return {}
@@ -48,6 +48,6 @@ def additivity(seen: Observed) -> Measured:
         return additive_share(values[hidden][order].reshape(shape))
 
     return {
-        "additive_ood": share(seen.outputs.double().cpu().numpy()),
-        "additive_truth": share(seen.split.query.y.double().cpu().numpy()),
+        "additive_ood": share(observed.outputs.double().cpu().numpy()),
+        "additive_truth": share(observed.split.query.y.double().cpu().numpy()),
     }

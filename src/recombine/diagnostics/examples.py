@@ -1,4 +1,4 @@
-"""A few outputs next to their targets, for the eye."""
+"""A few outputs next to their targets."""
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from recombine.core.score import Score
     ),
     Score("where_*", "the combinations", draw="none"),
 )
-def examples(seen: Observed, each: int = 4) -> Measured:
+def examples(observed: Observed, each: int = 4) -> Measured:
     """Outputs and targets of some seen and some held-out combinations, central ones first."""
-    query, inside = seen.split.query, seen.split.inside
+    query, inside = observed.split.query, observed.split.inside
     arrays: Measured = {}
     for name, rows in (("id", np.flatnonzero(inside)), ("ood", np.flatnonzero(~inside))):
         if len(rows):
@@ -26,6 +26,6 @@ def examples(seen: Observed, each: int = 4) -> Measured:
             spread = np.linspace(0, len(rows) - 1, min(each, len(rows))).round().astype(int)
             at = rows[np.argsort(distance, kind="stable")[spread]]
             arrays[f"shown_{name}"] = query.y[at].cpu().numpy().astype(np.float32)
-            arrays[f"drawn_{name}"] = seen.outputs[at].cpu().numpy().astype(np.float32)
+            arrays[f"drawn_{name}"] = observed.outputs[at].cpu().numpy().astype(np.float32)
             arrays[f"where_{name}"] = query.z[at]
     return arrays

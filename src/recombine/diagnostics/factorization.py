@@ -1,6 +1,6 @@
-"""Kernels over a two-factor grid: how near a product or a sum they are, and which explain outputs.
+"""Kernels over a two-factor grid: close to a product or a sum, and which one explains the outputs.
 
-A kernel K((x, y), (x', y')) is read as a matrix between the pairs (x, x') and (y, y'). Its
+A kernel K((x, y), (x', y')) is rearranged into a matrix between the pairs (x, x') and (y, y'). Its
 singular values (the operator-Schmidt spectrum) tell how many products a(x, x') b(y, y') it needs.
 """
 
@@ -14,15 +14,25 @@ from scipy.linalg import cho_factor, cho_solve
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
+from recombine.core.space import Array
 from recombine.diagnostics.transport import INPUT, OUTPUT, grams, on_grid
 
-Array = NDArray[np.float64]
 Kind = Literal["factorized", "radial", "three_valued"]
 
-LARGEST = 1024  # cells; a spectrum takes their number to the power of three
-SHOWN = 16  # terms of a spectrum that are kept
+LARGEST = 1024  # cells; the cost of a spectrum grows with their cube
+SHOWN = 16  # leading terms of a spectrum that are stored
 SCALES = (0.5, 1.0, 2.0, 4.0)  # length scales in steps of the grid, as in the authors' code
-SHARED = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # κ1; from 0.5 on, it is singular
+SHARED = (
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+    0.35,
+    0.4,
+    0.45,
+)  # κ1; the kernel is singular from 0.5 on
 JITTER = 1e-9
 FITS = {
     "loo": "leave-one-out error on seen cells of the {} kernel fitted to the model's outputs",
@@ -33,7 +43,7 @@ FITS = {
 
 
 class Schmidt(NamedTuple):
-    """Operator-Schmidt spectrum of a kernel and what it says, all on the scale of its energy."""
+    """Operator-Schmidt spectrum of a kernel and summaries of it, as shares of its energy."""
 
     values: Array
     """Singular values, largest first."""
@@ -47,72 +57,56 @@ class Schmidt(NamedTuple):
     """Singular values above a millionth of the first: the number of products."""
 
 
-def grid_kernel(table: NDArray[Any], *, center: bool = False) -> Array:
-    """Inner products of activations (rows, columns, …) between all cells.
-
-    A mean activation common to all cells adds a constant, which is a product and a sum at once;
-    `center` removes it.
-    """
-    if table.ndim < 3:
-        raise Refused(
-            f"Activations of shape {table.shape} have no grid; give (rows, columns, units)."
-        )
-    rows = table.reshape(table.shape[0] * table.shape[1], -1).astype(np.float64)
-    if center:
-        rows = rows - rows.mean(axis=0)
-    return np.asarray(rows @ rows.T)
-
-
 def schmidt(kernel: NDArray[Any], shape: tuple[int, int]) -> Schmidt:
-    """Rearrange a kernel between all cells of a grid and find its operator-Schmidt spectrum.
+    """Compute the operator-Schmidt spectrum of a kernel between all cells of a grid.
 
     >>> a, b = np.array([[2.0, 1], [1, 2]]), np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
-    >>> found = schmidt(np.kron(a, b), (2, 3))
-    >>> round(found.product, 6), round(found.rank, 6), found.terms
+    >>> s = schmidt(np.kron(a, b), (2, 3))
+    >>> round(s.product, 6), round(s.rank, 6), s.terms
     (1.0, 1.0, 1)
     """
     rows, cols = shape
     if kernel.shape != (rows * cols, rows * cols) or min(shape) < 2:
         raise Refused(
-            f"A kernel of shape {kernel.shape} was given for a grid of {rows}×{cols}; give a row "
-            "and a column a cell, of at least 2×2 cells."
+            f"schmidt() needs one row and one column per cell of a grid of at least 2×2; got a "
+            f"kernel of shape {kernel.shape} for {rows}×{cols} cells."
         )
     if rows * cols > LARGEST:
         raise Refused(
-            f"The grid has {rows * cols} cells, and a spectrum is found for up to {LARGEST}; "
-            "take every other row and column."
+            f"schmidt() takes at most {LARGEST} cells; got {rows * cols}. Use every other row and "
+            "column."
         )
     pairs = kernel.astype(np.float64).reshape(rows, cols, rows, cols).transpose(0, 2, 1, 3)
     m = pairs.reshape(rows**2, cols**2)
     total = (m**2).sum()
     if not np.isfinite(total) or total == 0:
-        raise Refused("The kernel is zero or not finite; there is nothing to factorize.")
+        raise Refused("schmidt() needs a finite kernel that is not zero.")
     values = np.asarray(np.linalg.svd(m, compute_uv=False), dtype=np.float64)
     energy = values**2 / (values**2).sum()
     rest = m - m.mean(axis=0) - m.mean(axis=1, keepdims=True) + m.mean()
-    held = energy[energy > 0]
+    positive = energy[energy > 0]
     return Schmidt(
         values,
         product=float(energy[0]),
         sum=float(1 - (rest**2).sum() / total),
-        rank=float(np.exp(-(held * np.log(held)).sum())),
+        rank=float(np.exp(-(positive * np.log(positive)).sum())),
         terms=int((values > 1e-6 * values[0]).sum()),
     )
 
 
 class KernelFit(NamedTuple):
-    """How well a kernel, fitted to outputs at seen cells, foretells the others."""
+    """How well a kernel, fitted to outputs at seen cells, predicts the held-out ones."""
 
     scales: tuple[float, ...]
-    """Length scales, or κ1, of least leave-one-out error over the seen cells."""
+    """Length scales, or κ1, with the smallest leave-one-out error over the seen cells."""
     loo: float
-    """That error: mean squared, as all here."""
+    """That error; all errors are mean squared."""
     id: float
     """Error at the seen cells themselves, which a regular kernel fits exactly."""
     ood: float
     """Error at all other cells."""
     r2: float
-    """Share of the outputs' energy there, beyond the mean seen output, that is foretold."""
+    """Share of the held-out outputs' energy around the mean seen output that is predicted."""
 
 
 def kernel_between(
@@ -136,24 +130,24 @@ def kernel_fit(
     kind: Kind,
     candidates: tuple[tuple[float, ...], ...] | None = None,
 ) -> KernelFit:
-    """Regress outputs on the unique seen cells, with scales chosen on those cells alone.
+    """Kernel regression of outputs on the unique seen cells; scales are chosen on seen cells alone.
 
-    The mean seen output is taken off first. The three-valued kernel makes every held-out answer a
-    sum over seen answers of its row and column. Since the factorized kernel with equal lengths is
-    radial, it never loses the choice; it may lose outside the support.
+    The mean seen output is subtracted first. The three-valued kernel predicts every held-out output
+    as a sum over seen outputs of its row and column. The factorized kernel with equal lengths is
+    radial, so its leave-one-out error is never larger; outside the support it may be.
     """
     if kind not in get_args(Kind):
         raise nearest("kernel", kind, get_args(Kind))
     if z.ndim != 2 or z.shape[1] != 2 or not len(z) == len(outputs) == len(inside):
         raise Refused(
-            f"{len(outputs)} outputs came with points of shape {z.shape} and {len(inside)} marks "
-            "of the support; give one point of two factors and one mark an output."
+            f"kernel_fit() needs one point of two factors and one truth value per output; got "
+            f"{len(outputs)} outputs, points of shape {z.shape} and {len(inside)} truth values."
         )
     shown, first = np.unique(z[inside], axis=0, return_index=True)
     if len(shown) < 2 or inside.all():
         raise Refused(
-            f"{len(shown)} cells were seen and {int((~inside).sum())} held out; "
-            "give at least 2 and 1."
+            f"kernel_fit() needs at least 2 seen cells and 1 held-out cell; got {len(shown)} and "
+            f"{int((~inside).sum())}."
         )
     flat = outputs.reshape(len(outputs), -1).astype(np.float64)
     y = flat[inside][first]
@@ -164,22 +158,24 @@ def kernel_fit(
         k = kernel_between(kind, scales, shown, shown)
         try:
             inverse = cho_solve(cho_factor(k + JITTER * np.eye(len(k))), np.eye(len(k)))
-        except np.linalg.LinAlgError:  # not positive on these cells
+        except np.linalg.LinAlgError:  # not positive definite on these cells
             continue
         dual = inverse @ y
         loo = float(((dual / np.diag(inverse)[:, None]) ** 2).mean())
         if best is None or loo < best[0]:
             best = loo, scales, dual
     if best is None:
-        raise Refused(f"No {kind} kernel with these scales is positive; give others.")
+        raise Refused(
+            f"No {kind} kernel with these scales is positive definite; give other candidates."
+        )
     loo, scales, dual = best
-    missed = flat - mean - kernel_between(kind, scales, z, shown) @ dual
+    errors = flat - mean - kernel_between(kind, scales, z, shown) @ dual
     total = ((flat - mean)[~inside] ** 2).mean()
-    ood = float((missed[~inside] ** 2).mean())
+    ood = float((errors[~inside] ** 2).mean())
     return KernelFit(
         scales,
         loo,
-        float((missed[inside] ** 2).mean()),
+        float((errors[inside] ** 2).mean()),
         ood,
         float(1 - ood / total) if total > 0 else float("nan"),
     )
@@ -233,37 +229,39 @@ def _candidates(kind: Kind) -> tuple[tuple[float, ...], ...]:
     ),
     Score("kernel_rank_*", "effective number of products in a layer's kernel", unit="terms"),
 )
-def factorization(seen: Observed) -> Measured:
-    """How near every layer's kernel over a two-factor grid is to a product and to a sum of two.
+def factorization(observed: Observed) -> Measured:
+    """How close each layer's kernel over a two-factor grid is to a product and to a sum.
 
-    Kernels are those of centered activations: a common background would count as both. Arrays run
-    over `kernel_layers`, from the input to the output; a layer that does not vary is left out.
-    `kernel_spectra` has the shares of the energy in the first terms of each.
+    Activations are centered: a common background is a product and a sum at once. Arrays run over
+    `kernel_layers`, from the input to the output; constant layers are left out. `kernel_spectra`
+    has the shares of energy in the first terms of each layer.
     """
-    grid = on_grid(seen)
+    grid = on_grid(observed)
     if grid is None or len(grid[1]) > LARGEST:
         return {}
     shape, order = grid
-    layers = [layer for layer in seen.once(grams) if layer.gram.any()]
-    found = [schmidt(layer.gram[np.ix_(order, order)], shape) for layer in layers]
-    if not found:
+    layers = [layer for layer in observed.once(grams) if layer.gram.any()]
+    spectra_of_layers = [schmidt(layer.gram[np.ix_(order, order)], shape) for layer in layers]
+    if not spectra_of_layers:
         return {}
-    spectra = np.zeros((len(found), SHOWN))
-    for row, s in zip(spectra, found, strict=True):
+    spectra = np.zeros((len(spectra_of_layers), SHOWN))
+    for row, s in zip(spectra, spectra_of_layers, strict=True):
         first = s.values[:SHOWN]
         row[: len(first)] = first**2 / (s.values**2).sum()
     measured: Measured = {
         "kernel_layers": np.array([layer.name for layer in layers]),
         "kernel_spectra": spectra,
         **{
-            f"kernel_{way}": np.array([getattr(s, way) for s in found], dtype=np.float64)
+            f"kernel_{way}": np.array(
+                [getattr(s, way) for s in spectra_of_layers], dtype=np.float64
+            )
             for way in ("product", "sum", "rank")
         },
     }
     for end, at in ((INPUT, 0), (OUTPUT, -1)):
         if layers[at].name == end:
             for way in ("product", "sum", "rank"):
-                measured[f"kernel_{way}_{end}"] = getattr(found[at], way)
+                measured[f"kernel_{way}_{end}"] = getattr(spectra_of_layers[at], way)
     return measured
 
 
@@ -274,21 +272,21 @@ def factorization(seen: Observed) -> Measured:
         for name, about in FITS.items()
     ),
 )
-def kernel_fits(seen: Observed) -> Measured:
-    """Error with which three kernels, fitted to seen cells, foretell the outputs on held-out ones.
+def kernel_fits(observed: Observed) -> Measured:
+    """Error of three kernels, fitted to outputs on seen cells, on the held-out outputs.
 
-    Errors are against the model's outputs, not the truth; scales are chosen on seen cells.
+    Errors are relative to the model's outputs, not the targets; scales are chosen on seen cells.
     """
-    grid, inside = on_grid(seen), seen.split.inside
+    grid, inside = on_grid(observed), observed.split.inside
     if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():
         return {}
-    outputs = seen.outputs.flatten(1).cpu().numpy()
+    outputs = observed.outputs.flatten(1).cpu().numpy()
     if not np.isfinite(outputs).all():
         return {}
-    found: Measured = {}
+    measured: Measured = {}
     for kind in get_args(Kind):
-        fit = kernel_fit(outputs, seen.split.query.z, inside, kind)
+        fit = kernel_fit(outputs, observed.split.query.z, inside, kind)
         for way in ("loo", "id", "ood", "r2"):
             if np.isfinite(value := getattr(fit, way)):
-                found[f"{kind}_{way}"] = value
-    return found
+                measured[f"{kind}_{way}"] = value
+    return measured

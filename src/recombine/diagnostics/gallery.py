@@ -12,11 +12,11 @@ COUNT = 8  # points
     Score("scenes_truth", "targets at points that every run shares", draw="images"),
     Score("scenes_drawn", "outputs at these points", draw="images", beside=("scenes_truth",)),
 )
-def gallery(seen: Observed) -> Measured:
+def gallery(observed: Observed) -> Measured:
     """Outputs at eight points that every run shares, next to the targets."""
-    if seen.model is None:
+    if observed.model is None:
         return {}
-    task, device = seen.task, str(seen.split.query.x.device)
+    task, device = observed.task, str(observed.split.query.x.device)
     data = task.data(task.space.draw(COUNT, rng=np.random.default_rng(0)), device=device)
-    drawn = seen.outputs_on(data).cpu().numpy()
-    return {"scenes_truth": data.y.cpu().numpy(), "scenes_drawn": drawn}
+    outputs = observed.outputs_on(data).cpu().numpy()
+    return {"scenes_truth": data.y.cpu().numpy(), "scenes_drawn": outputs}

@@ -1,7 +1,7 @@
-"""Conditions of Brady et al. (2024) on a map, as rank tests: independent blocks that do not split.
+"""Rank tests for the conditions of Brady et al. (2024): sufficient independence, inseparability.
 
-Sufficient independence: what blocks do by derivatives of order n + 1 is in direct sum, and with the
-lower derivatives. Inseparability: no change of a block's coordinates makes two blocks of it.
+Sufficient independence: the spans of the blocks' derivatives of order n + 1 and the span of all
+lower derivatives are in direct sum. Inseparability: no change of a block's coordinates splits it.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ from recombine.core.error import Refused
 from recombine.maps.derivatives import Blocks, Map, outputs, partition, tensor
 
 RANK = 1e-9  # singular values below this share of a group's largest are zero
-SPLIT = 1e-6  # what is smaller than this share counts as no interaction within a block
+SPLIT = 1e-6  # relative size below which there is no interaction within a block
 DRAWS = 16  # random elements of the centroid that are tried
 
 
 @dataclass(frozen=True)
 class Independence:
-    """Whether groups of derivatives are in direct sum at every point: the worst point's numbers."""
+    """Whether groups of derivatives are in direct sum at every point; values of the worst one."""
 
     n: int
     ranks: dict[str, int]
     """Rank of each group of derivatives."""
     together: int
-    """Rank of all of them side by side."""
+    """Rank of all groups together."""
     margin: float
-    """Smallest singular value of the groups' orthonormal bases side by side: 1 if at right angles,
+    """Smallest singular value of the groups' concatenated orthonormal bases: 1 if orthogonal,
     0 if some direction belongs to two groups."""
-    wanted: int
-    """What the ranks must add up to; for n = 0 the number of latents, else the sum of ranks."""
+    needed: int
+    """The rank of a direct sum: for n = 0 the number of latents, else the sum of ranks."""
     points: int
 
     @property
     def independent(self) -> bool:
-        """Whether nothing is lost side by side."""
-        return self.together == self.wanted
+        """Whether the sum is direct."""
+        return self.together == self.needed
 
     def __str__(self) -> str:
         groups = " + ".join(f"{rank} ({name})" for name, rank in self.ranks.items())
         verdict = "sufficiently independent" if self.independent else "not sufficiently independent"
         return (
             f"For n = {self.n}, blocks are {verdict} at {self.points} points: rank "
-            f"{self.together} of {self.wanted} = {groups}; "
+            f"{self.together} of {self.needed} = {groups}; "
             f"smallest singular value {self.margin:.2g}."
         )
 
 
 def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> Independence:
-    """Test whether derivatives determine which block they come from, at every point.
+    """Test at every point whether the derivatives of different blocks are in direct sum.
 
-    n = 0: the Jacobian has full rank. n = 1: spans of the second derivatives within each block, and
-    the span of all first ones, are in direct sum. n = 2: those of third derivatives within
-    blocks, and of all first and second ones, across blocks too.
+    n = 0: the Jacobian has full rank. n = 1: the spans of second derivatives within each block and
+    the span of all first derivatives are in direct sum. n = 2: the same for third derivatives
+    within each block and all first and second derivatives, including those across blocks.
     """
-    parts = _asked(f, z, blocks, n)
+    parts = _parts(f, z, blocks, n)
     dim = z.shape[1]
     lower = [tensor(f, z, m, **how).cpu() for m in range(1, max(n, 1) + 1)]
     top = tensor(f, z, n + 1, **how).cpu() if n else lower[0]
@@ -79,22 +79,22 @@ def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: An
         values = torch.linalg.svdvals(side) if side.shape[1] else side.new_zeros(1)
         fits = side.shape[1] <= side.shape[0]
         together = int((values > SPLIT).sum())
-        wanted = sum(ranks.values()) if n else dim
-        found = Independence(
-            n, ranks, together, wanted=wanted, points=len(z),
-            margin=float(values.min()) if fits and side.shape[1] == wanted else 0.0,
+        needed = sum(ranks.values()) if n else dim
+        here = Independence(
+            n, ranks, together, needed=needed, points=len(z),
+            margin=float(values.min()) if fits and side.shape[1] == needed else 0.0,
         )  # fmt: skip
-        if worst is None or (together - wanted, found.margin) < (
-            worst.together - worst.wanted, worst.margin,
+        if worst is None or (together - needed, here.margin) < (
+            worst.together - worst.needed, worst.margin,
         ):  # fmt: skip
-            worst = found
+            worst = here
     assert worst is not None
     return worst
 
 
-def _asked(f: Map, z: Tensor, blocks: Blocks, n: int) -> dict[str, list[int]]:
+def _parts(f: Map, z: Tensor, blocks: Blocks, n: int) -> dict[str, list[int]]:
     if n not in (0, 1, 2):
-        raise Refused(f"Order {n} was asked for; the conditions are known for 0, 1 and 2.")
+        raise Refused(f"The conditions are defined for n = 0, 1 and 2; got n={n}.")
     outputs(f, z)
     return partition(blocks, z.shape[1])
 
@@ -102,22 +102,22 @@ def _asked(f: Map, z: Tensor, blocks: Blocks, n: int) -> dict[str, list[int]]:
 def _columns(derivative: Tensor, block: list[int]) -> Tensor:
     """List the distinct derivatives within a block as columns (outputs, …)."""
     where = torch.tensor(list(combinations_with_replacement(block, derivative.ndim - 1))).T
-    found: Tensor = derivative[:, *where]
-    return found
+    columns: Tensor = derivative[:, *where]
+    return columns
 
 
 def _basis(columns: Tensor) -> Tensor:
-    """Give an orthonormal basis of what the columns span."""
+    """Return an orthonormal basis of the column space."""
     left, values, _ = torch.linalg.svd(columns.double(), full_matrices=False)
-    kept: Tensor = left[:, values > RANK * values.max().clamp(min=1e-300)]
-    return kept
+    basis: Tensor = left[:, values > RANK * values.max().clamp(min=1e-300)]
+    return basis
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Into how many parts a block falls in the best coordinates, at the point where it splits most.
+    """The finest split of a block by a change of coordinates, at the point where it splits most.
 
-    `directions` are those coordinates (rows), in the order of the parts; `sizes` how many each has.
+    `directions` are those coordinates (rows), part by part; `sizes` is the size of each part.
     """
 
     block: str
@@ -125,7 +125,7 @@ class Parts:
     parts: int
     sizes: tuple[int, ...]
     margin: float
-    """How far from a split, from 0: what the nearest change of coordinates leaves across parts."""
+    """Distance from a split: the interaction across parts that the best coordinates leave."""
     directions: np.ndarray
     point: int
 
@@ -144,34 +144,34 @@ class Parts:
 
 
 def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[str, Parts]:
-    """Test for each block whether it is one thing: whether it splits at no point.
+    """Test for each block whether it is inseparable at every point.
 
-    n = 0: outputs cannot be put into two groups whose Jacobians by the block have ranks that add
-    up. n ≥ 1: no invertible linear change of the block's coordinates makes its derivatives of order
-    n + 1 block-diagonal; a direction without any such derivative counts as a part.
+    n = 0: no two groups of outputs have Jacobians by the block whose ranks add up. n ≥ 1:
+    no invertible linear change of the block's coordinates makes its derivatives of order n + 1
+    block-diagonal; a direction without any such derivative counts as a part.
     """
-    parts = _asked(f, z, blocks, n)
+    parts = _parts(f, z, blocks, n)
     top = tensor(f, z, n + 1, **how).double().cpu()
-    found: dict[str, Parts] = {}
+    finest: dict[str, Parts] = {}
     for name, block in parts.items():
         for point in range(len(z)):
-            own = top[point]
+            within = top[point]
             for axis in range(1, n + 2):
-                own = own.index_select(axis, torch.tensor(block))
-            sizes, margin, ways = row_parts(own) if n == 0 else form_parts(own)
+                within = within.index_select(axis, torch.tensor(block))
+            sizes, margin, ways = row_parts(within) if n == 0 else form_parts(within)
             new = Parts(name, n, len(sizes), tuple(sizes), margin, ways.numpy(), point)
-            old = found.get(name)
+            old = finest.get(name)
             if old is None or (-new.parts, new.margin) < (-old.parts, old.margin):
-                found[name] = new
-    return found
+                finest[name] = new
+    return finest
 
 
 def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
-    """Split rows (outputs, dim) into groups whose ranks add up: their ranks, margin, directions.
+    """Split rows (outputs, dim) into groups whose ranks add up: ranks, margin, directions.
 
-    Rows are written in a basis of rows; two belong together if they share a row of the basis. The
-    finest split into groups of adding ranks is that of the connected pieces, whatever the basis.
-    Directions that no row sees are parts of size 1.
+    Rows are expressed in a basis of rows; two are linked if they share a basis row. The connected
+    components are the finest split into groups whose ranks add up, for any basis. Directions in the
+    null space are parts of size 1.
     """
     rows = jacobian.numpy()
     rows = rows[np.abs(rows).max(axis=1) > RANK * max(np.abs(rows).max(), 1e-300)]
@@ -184,7 +184,7 @@ def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
     basis = rows[order[:rank]]  # (rank, dim)
     weights = np.abs(np.linalg.lstsq(basis.T, rows.T, rcond=None)[0].T)  # (rows, rank)
     weights /= weights.max(axis=1, keepdims=True)
-    graph = csr_array(weights.T @ weights > SPLIT)  # rows of the basis that meet in some row
+    graph = csr_array(weights.T @ weights > SPLIT)  # basis rows that occur together in some row
     count, label = connected_components(graph, directed=False)
     sizes = [int((label == c).sum()) for c in range(count)] + [1] * (dim - rank)
     ways = np.concatenate([basis[label == c] for c in range(count)])
@@ -195,10 +195,12 @@ def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
 
 
 def _weakest(meets: np.ndarray) -> float:
-    """Find the largest link without which a graph would fall apart."""
-    links = np.unique(meets[~np.eye(len(meets), dtype=bool)])
-    held = [w for w in links if connected_components(csr_array(meets >= w), directed=False)[0] == 1]
-    return float(min(max(held, default=1.0), 1.0))
+    """Return the largest threshold at which a weighted graph stays connected."""
+    weights = np.unique(meets[~np.eye(len(meets), dtype=bool)])
+    connecting = [
+        w for w in weights if connected_components(csr_array(meets >= w), directed=False)[0] == 1
+    ]
+    return float(min(max(connecting, default=1.0), 1.0))
 
 
 def form_parts(derivative: Tensor, seed: int = 0) -> tuple[list[int], float, Tensor]:
@@ -207,8 +209,8 @@ def form_parts(derivative: Tensor, seed: int = 0) -> tuple[list[int], float, Ten
     Fix all but two indices: every such slice S is a symmetric form. If the block is V₁ ⊕ V₂ with
     all S(v₁, v₂) = 0, the projection X onto V₁ has S X = Xᵀ S for all S; so if only multiples of
     the identity do (the second smallest singular value of X ↦ S X - Xᵀ S, the margin, is not 0),
-    nothing splits. Otherwise the eigenspaces of some such X, tried at random, are the parts,
-    because every polynomial of X is such a matrix too.
+    nothing splits. Otherwise the eigenspaces of a random such X are the parts, because every
+    polynomial of X is such a matrix too.
     """
     dim = derivative.shape[1]
     eye = torch.eye(dim, dtype=torch.float64)
@@ -229,10 +231,10 @@ def form_parts(derivative: Tensor, seed: int = 0) -> tuple[list[int], float, Ten
     if int(empty.sum()) <= 1:
         return [dim], margin, eye
     centroid = right[empty].reshape(-1, dim, dim)
-    source = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     best = ([dim], eye)
     for _ in range(DRAWS):
-        weights = torch.randn(len(centroid), generator=source, dtype=torch.float64)
+        weights = torch.randn(len(centroid), generator=generator, dtype=torch.float64)
         sizes, ways = _eigenspaces(torch.einsum("c,cij->ij", weights, centroid))
         if len(sizes) > len(best[0]) and _clean(forms, sizes, ways):
             best = (sizes, ways)
@@ -240,7 +242,7 @@ def form_parts(derivative: Tensor, seed: int = 0) -> tuple[list[int], float, Ten
 
 
 def _eigenspaces(x: Tensor) -> tuple[list[int], Tensor]:
-    """Group eigenvalues that are equal or conjugate; give real bases of their spaces as rows."""
+    """Group eigenvalues that are equal or conjugate; return sizes and real bases as rows."""
     values, vectors = torch.linalg.eig(x)
     scale = float(values.abs().max()) + 1e-300
     left, sizes, ways = list(range(len(values))), [], []
@@ -258,7 +260,7 @@ def _eigenspaces(x: Tensor) -> tuple[list[int], Tensor]:
 
 
 def _clean(forms: Tensor, sizes: list[int], ways: Tensor) -> bool:
-    """Check that no form connects two parts in the coordinates that were found."""
+    """Check that no form couples two parts in these coordinates."""
     label = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     turned = ways @ forms @ ways.T
     across = turned[:, label[:, None] != label]

@@ -1,4 +1,4 @@
-"""Which slot each pixel depends on, by derivatives of the decoder: J-ARI and JIS."""
+"""Dependence of pixels on slots, by derivatives of the decoder: J-ARI and JIS."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,6 @@ from torch import Tensor
 from recombine.core.error import Refused
 from recombine.diagnostics.slots import ari
 from recombine.maps.derivatives import directional
-from recombine.maps.slots import Slotted
 
 Decode = Callable[[Tensor], Tensor]
 
@@ -71,7 +70,7 @@ def _slopes(decode: Decode, z: Tensor, ways: Tensor, shape: tuple[int, ...]) -> 
 
 
 def shares(slopes: Float[Tensor, "n k *places"]) -> Float[Tensor, "n k *places"]:
-    """Divide by the sum over slots; where nothing matters, all slots count alike.
+    """Divide by the sum over slots; pixels without any slope count equally for all slots.
 
     >>> shares(torch.tensor([[[3.0, 0.0], [1.0, 0.0]]]))
     tensor([[[0.7500, 0.5000],
@@ -84,7 +83,7 @@ def shares(slopes: Float[Tensor, "n k *places"]) -> Float[Tensor, "n k *places"]
 def slot_maps(
     decode: Decode, z: Float[Tensor, "n k d"], *, probes: int = 0, chunk: int = 4
 ) -> Float[Tensor, "n k rows cols"]:
-    """Give each slot's share of the slopes of each pixel; with `probes`, an estimate of it."""
+    """Share of each slot in the slopes of each pixel; an estimate if `probes` is set."""
     if probes:
         return shares(probed_slopes(decode, z, probes=probes, chunk=chunk))
     return shares(slot_slopes(decode, z, chunk=chunk))
@@ -93,7 +92,7 @@ def slot_maps(
 def j_ari(
     maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]
 ) -> Float[Tensor, " n"]:
-    """Adjusted Rand index between objects and the slots that pixels depend on most, by image.
+    """Adjusted Rand index between objects and the slots that pixels depend on most, per image.
 
     Label 0 is background and is left out (Brady et al. 2024).
     """
@@ -104,9 +103,9 @@ def j_ari(
 def jis(maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]) -> float:
     """Jacobian interaction score: 1 if each pixel of an object depends on one slot, 0 if on all.
 
-    It is the mean of the largest share over all pixels of objects, scaled. A decoder that draws
-    everything by one slot has a score of 1 too, so read it beside `j_ari` and the slots' shares, as
-    `jacobian_scores` gives them (Brady et al. 2024).
+    The mean of the largest share over all pixels of objects, rescaled. A decoder that renders
+    everything from one slot also scores 1, so compare with `j_ari` and `slot_shares` (Brady et al.
+    2024).
     """
     _check(maps, labels)
     k = maps.shape[1]
@@ -117,36 +116,9 @@ def jis(maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]) 
 def slot_shares(
     maps: Float[Tensor, "n k rows cols"], labels: Int[Tensor, "n *pixels"]
 ) -> Float[Tensor, " k"]:
-    """Average each slot's share over all pixels of objects; one slot near 1 tells of collapse."""
+    """Mean share of each slot over all pixels of objects; one slot near 1 means collapse."""
     _check(maps, labels)
     return maps.movedim(1, -1)[labels > 0].mean(dim=0)
-
-
-def jacobian_scores(
-    model: Slotted,
-    x: Float[Tensor, "n channels rows cols"],
-    labels: Int[Tensor, "n *pixels"],
-    *,
-    probes: int = 0,
-    chunk: int = 4,
-) -> dict[str, float]:
-    """Score an autoencoder on images with known objects, in evaluation mode.
-
-    Gives the means of `j_ari` and `jis`, the error of reconstruction (mean square), and the share
-    of the slot that objects depend on most, over all images: near 1 it tells of collapse, where
-    `jis` means nothing.
-    """
-    model.eval()
-    with torch.no_grad():
-        z = torch.cat([model.encode(part) for part in x.split(chunk)])
-        error = torch.cat([model.decode(part) for part in z.split(chunk)]) - x
-    maps = slot_maps(model.decode, z, probes=probes, chunk=chunk)
-    return {
-        "j_ari": float(j_ari(maps, labels).mean()),
-        "jis": jis(maps, labels),
-        "reconstruction": float(error.square().mean()),
-        "largest_share": float(slot_shares(maps, labels).max()),
-    }
 
 
 def _check(maps: Tensor, labels: Tensor) -> None:
@@ -154,22 +126,24 @@ def _check(maps: Tensor, labels: Tensor) -> None:
     n, k = maps.shape[:2]
     if labels.shape != (n, *maps.shape[2:]):
         raise Refused(
-            f"Maps of shape {tuple(maps.shape)} and labels of shape {tuple(labels.shape)} were "
-            "given; give one label a pixel, (n, rows, columns)."
+            f"Labels (n, rows, columns) need one label per pixel of the maps; got maps "
+            f"{tuple(maps.shape)} and labels {tuple(labels.shape)}."
         )
     if k < 2:
-        raise Refused("Maps of a single slot were given, which have nothing to tell; give 2 slots.")
+        raise Refused("Maps of at least 2 slots are needed; got a single slot.")
     flat = labels.flatten(1)
     empty = int((flat <= 0).all(dim=1).sum())
     if empty:
         raise Refused(
-            f"{empty} of {n} images have no pixel with a label above 0, so no object to score; "
-            "give the masks of the objects, or leave these images out."
+            f"{empty} of {n} images have no pixel with a label above 0, so there is no object to "
+            "score; leave these images out."
         )
     if bool((flat < 0).any()):
-        raise Refused("Labels below 0 were given; count objects from 1, and 0 is background.")
-    held = torch.zeros(n, int(flat.max()) + 1, dtype=torch.bool, device=flat.device)
-    objects = int(held.scatter_(1, flat.long(), True)[:, 1:].sum(dim=1).max())
+        raise Refused(
+            "Labels must count objects from 1, with 0 for background; got labels below 0."
+        )
+    present = torch.zeros(n, int(flat.max()) + 1, dtype=torch.bool, device=flat.device)
+    objects = int(present.scatter_(1, flat.long(), True)[:, 1:].sum(dim=1).max())
     if objects > k:
         raise Refused(
             f"An image has {objects} objects, but there are {k} slots; build the model with "

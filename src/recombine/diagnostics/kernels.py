@@ -1,4 +1,4 @@
-"""Kernels of networks: Gram matrices of layers and gradients, and how far overlap explains them."""
+"""Gram matrices of a network's layers, and how well overlap explains them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,39 +19,39 @@ from recombine.theory.kernel import Kernel, by_overlap, by_set
 Gram = NDArray[Any] | Tensor  # (n, n), symmetric
 Key = int | tuple[int, ...]  # how many factors agree, or which
 Shape = tuple[int, ...]
-BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
-ROOM = 1 << 28  # numbers held at once while all layers are read: 1 GB
-SMALL = 1 << 20  # numbers that the widest layer gives at once
+ROOM = 1 << 28  # numbers in memory while all layers are read: 1 GB
+SMALL = 1 << 20  # outputs of the widest layer per chunk of inputs
 
 
 def layers(model: nn.Module) -> list[str]:
-    """Name every part of a model whose output `features` can read."""
+    """List the names of all modules whose output `features` can read."""
     return [name for name, _ in model.named_modules() if name]
 
 
 def calls(model: nn.Module, x: Float[Tensor, "n *shape"]) -> dict[str, list[Shape | None]]:
-    """Give the shape of one example's output at every call of every part, in order of the first.
+    """Output shape of one example at every call of every module, in order of first calls.
 
-    It is `None` for what is no tensor with a row an example. Parts that never run are left out.
+    `None` stands for an output that is not a tensor with one row per example. Modules that never
+    run are left out.
     """
-    made: dict[str, list[Shape | None]] = {}
-    few = x[:2]
+    shapes: dict[str, list[Shape | None]] = {}
+    sample = x[:2]
 
-    def note(name: str) -> Any:
-        def hook(part: nn.Module, given: Any, gave: Any) -> None:
-            whole = isinstance(gave, Tensor) and gave.shape[:1] == few.shape[:1]
-            made.setdefault(name, []).append(tuple(gave.shape[1:]) if whole else None)
+    def recorder(name: str) -> Any:
+        def hook(part: nn.Module, inputs: Any, outputs: Any) -> None:
+            one_row_each = isinstance(outputs, Tensor) and outputs.shape[:1] == sample.shape[:1]
+            shapes.setdefault(name, []).append(tuple(outputs.shape[1:]) if one_row_each else None)
 
         return hook
 
-    with hooked(model, {name: note(name) for name in layers(model)}), torch.no_grad():
-        model(few)
-    return made
+    with hooked(model, {name: recorder(name) for name in layers(model)}), torch.no_grad():
+        model(sample)
+    return shapes
 
 
 @contextmanager
 def hooked(model: nn.Module, hooks: dict[str, Any]) -> Iterator[None]:
-    """Listen to named parts of a model in evaluation mode, for a while."""
+    """Register forward hooks on named modules; the model is in eval mode meanwhile."""
     parts = dict(model.named_modules())
     handles = [parts[name].register_forward_hook(hook) for name, hook in hooks.items()]
     try:
@@ -70,18 +70,21 @@ def all_features(
     chunk: int | None = None,
     room: int = ROOM,
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield the outputs of named parts, one row an example, from one pass over the inputs.
+    """Yield the outputs of named modules, one row per example, in one pass if they fit.
 
-    At most `room` numbers are held at once: a part that gives more comes in several pieces, side by
-    side in units, and what does not fit into one pass takes another. Inputs go through the model
-    `chunk` at a time, by default as many as keep its widest part small.
+    - names: modules that run once per input and return one tensor
+    - chunk: inputs per forward pass; by default as many as keep the widest module small
+    - room: the most numbers in memory at once. A larger output comes in several pieces, each with
+      some of its units; outputs that do not fit into one pass over the inputs take another
     """
     for name in names:
         if name not in layers(model):
             raise nearest("layer", name, layers(model))
-    made = calls(model, x)
-    widths = {name: _width(name, made.get(name, [])) for name in names}
-    widest = max((prod(shape) for shapes in made.values() for shape in shapes if shape), default=1)
+    shapes_of = calls(model, x)
+    widths = {name: _width(name, shapes_of.get(name, [])) for name in names}
+    widest = max(
+        (prod(shape) for shapes in shapes_of.values() for shape in shapes if shape), default=1
+    )
     chunk = chunk or max(1, min(1024, SMALL // max(widest, 1)))
     units = max(1, room // max(1, len(x)))
     pieces = [
@@ -91,20 +94,20 @@ def all_features(
     ]
     while pieces:
         total = accumulate(stop - start for _, start, stop in pieces)
-        fit = max(1, sum(held <= units for held in total))
+        fit = max(1, sum(width <= units for width in total))
         yield from _one_pass(model, x, pieces[:fit], chunk)
         pieces = pieces[fit:]
 
 
 def _width(name: str, shapes: Sequence[Shape | None]) -> int:
-    """Count the units of a part that ran once, or refuse it."""
+    """Count the units of a module that ran once, or refuse it."""
     if len(shapes) != 1:
         raise Refused(
             f"Layer {name!r} ran {len(shapes)} times on one input; name a layer that runs once."
         )
     if shapes[0] is None:
         raise Refused(
-            f"Layer {name!r} gives no tensor with one row an input; name a layer that does."
+            f"Layer {name!r} does not return a tensor with one row per input; name one that does."
         )
     return prod(shapes[0])
 
@@ -112,50 +115,50 @@ def _width(name: str, shapes: Sequence[Shape | None]) -> int:
 def _one_pass(
     model: nn.Module, x: Tensor, pieces: Sequence[tuple[str, int, int]], chunk: int
 ) -> Iterator[tuple[str, Tensor]]:
-    """Run the model once over all inputs, keeping some units of some parts."""
-    held: dict[tuple[str, int], Tensor] = {}
+    """Run the model once over all inputs and record some units of some modules."""
+    recorded: dict[tuple[str, int], Tensor] = {}
     at = 0
 
-    def keep(name: str, spans: Sequence[tuple[int, int]]) -> Any:
-        def hook(part: nn.Module, given: Any, gave: Tensor) -> None:
-            rows = gave.flatten(1)
+    def recorder(name: str, spans: Sequence[tuple[int, int]]) -> Any:
+        def hook(part: nn.Module, inputs: Any, outputs: Tensor) -> None:
+            rows = outputs.flatten(1)
             for start, stop in spans:
-                if (name, start) not in held:
-                    held[name, start] = rows.new_empty(len(x), stop - start)
-                held[name, start][at : at + len(rows)] = rows[:, start:stop]
+                if (name, start) not in recorded:
+                    recorded[name, start] = rows.new_empty(len(x), stop - start)
+                recorded[name, start][at : at + len(rows)] = rows[:, start:stop]
 
         return hook
 
     spans: dict[str, list[tuple[int, int]]] = {}
     for name, start, stop in pieces:
         spans.setdefault(name, []).append((start, stop))
-    with hooked(model, {n: keep(n, s) for n, s in spans.items()}), torch.no_grad():
+    with hooked(model, {n: recorder(n, s) for n, s in spans.items()}), torch.no_grad():
         for piece in x.split(chunk):
             model(piece)
             at += len(piece)
     for name, start, _ in pieces:
-        yield name, held.pop((name, start))
+        yield name, recorded.pop((name, start))
 
 
 def features(
     model: nn.Module, x: Float[Tensor, "n *shape"], layer: str, *, chunk: int | None = None
 ) -> Float[Tensor, "n d"]:
-    """Record the output of a named part of the model, one row an example, in evaluation mode."""
-    found = [rows for _, rows in all_features(model, x, [layer], chunk=chunk)]
-    return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+    """Output of a named module in evaluation mode, one row per example."""
+    blocks = [rows for _, rows in all_features(model, x, [layer], chunk=chunk)]
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 
 def feature_gram(
     model: nn.Module, x: Float[Tensor, "n *shape"], layer: str
 ) -> Float[Tensor, "n n"]:
-    """Inner products of the activations of a layer, in double precision."""
+    """Gram matrix of a layer's activations, in double precision."""
     rows = features(model, x, layer).double()
     return rows @ rows.T
 
 
 @contextmanager
 def evaluated(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode for a while."""
+    """Put a model into evaluation mode, then restore every module's mode."""
     modes = [(part, part.training) for part in model.modules()]
     model.eval()
     try:
@@ -167,23 +170,23 @@ def evaluated(model: nn.Module) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class OverlapFit:
-    """A Gram matrix as a function of overlap: its value at each overlap, and how well that fits."""
+    """A Gram matrix approximated by a function of overlap."""
 
     values: dict[Key, float]
     """Mean entry for each number (or set) of factors on which two points agree."""
     r2: float
-    """Share of the variance of all entries, the diagonal included, that these means explain."""
+    """Share of the variance of all entries, including the diagonal, that these means explain."""
     counts: dict[Key, int]
     factors: int
 
     def kernel(self) -> Kernel:
-        """The overlap kernel nearest to the Gram matrix, for the exact predictions of theory."""
+        """The overlap kernel that is closest to the Gram matrix, for exact predictions."""
         if sets := {j: v for j, v in self.values.items() if isinstance(j, tuple)}:
             return by_set(sets)
         if missing := [k for k in range(self.factors + 1) if k not in self.values]:
             raise Refused(
-                f"No two points agree on exactly {missing[0]} of {self.factors} factors; give "
-                "points of every overlap."
+                f"kernel() needs pairs of points of every overlap; no two points agree on exactly "
+                f"{missing[0]} of {self.factors} factors."
             )
         return by_overlap([self.values[k] for k in range(self.factors + 1)])
 
@@ -197,20 +200,20 @@ class OverlapFit:
 
 
 def overlap_fit(gram: Gram, z: NDArray[Any], by: Literal["count", "set"] = "count") -> OverlapFit:
-    """Average a Gram matrix over pairs that agree on as many (or on the same set of) factors.
+    """Average a Gram matrix over pairs that agree on the same number (or set) of factors.
 
     A compositionally structured kernel (Lippl & Stachenfeld 2025, Def. 3.1) has R² = 1.
     """
     k = np.asarray(gram.detach().cpu() if isinstance(gram, Tensor) else gram, dtype=np.float64)
     if k.shape != (len(z), len(z)):
         raise Refused(
-            f"A Gram matrix of shape {k.shape} was given with {len(z)} points; give one row and "
-            "one column a point."
+            f"overlap_fit() needs one row and one column per point; got a Gram matrix of shape "
+            f"{k.shape} for {len(z)} points."
         )
     agree = z[:, None] == z[None]  # (n, n, factors)
     factors = z.shape[1]
     code = agree.sum(axis=2) if by == "count" else agree @ (1 << np.arange(factors))
-    found, at, counts = np.unique(code, return_inverse=True, return_counts=True)
+    codes, at, counts = np.unique(code, return_inverse=True, return_counts=True)
     at = at.reshape(k.shape)
     means = np.bincount(at.ravel(), k.ravel()) / counts
     total = ((k - k.mean()) ** 2).sum()
@@ -219,7 +222,7 @@ def overlap_fit(gram: Gram, z: NDArray[Any], by: Literal["count", "set"] = "coun
     def key(value: int) -> Key:
         return value if by == "count" else tuple(c for c in range(factors) if value >> c & 1)
 
-    keys = [key(int(value)) for value in found]
+    keys = [key(int(value)) for value in codes]
     return OverlapFit(
         dict(zip(keys, means.tolist(), strict=True)),
         float(r2),
@@ -231,16 +234,16 @@ def overlap_fit(gram: Gram, z: NDArray[Any], by: Literal["count", "set"] = "coun
 def similarity(
     model: nn.Module, x: Float[Tensor, "n *shape"], z: NDArray[Any], layer: str
 ) -> float:
-    """S(1;2) of a layer: (overlapping - distinct) / (identical - distinct), between two factors.
+    """S(1;2) of a layer: (overlapping - distinct) / (identical - distinct), for two factors.
 
-    Inner products are averaged for each pair of combinations first. Where some combination has
-    several examples, identical pairs are two different examples of it; an example with itself
-    counts only if every combination has a single one.
+    Inner products are first averaged for each pair of combinations. If some combination has
+    several examples, identical pairs are two different examples of it; pairs of an example with
+    itself count only if every combination has a single example.
     """
     if z.ndim != 2 or z.shape[1] != 2:
         raise Refused(
-            f"S(1;2) compares points of two factors, but z has shape {z.shape}; "
-            "use overlap_fit for more factors."
+            f"similarity() needs points of two factors; got z of shape {z.shape}. Use "
+            "overlap_fit() for more factors."
         )
     k = feature_gram(model, x, layer).cpu().numpy()
     cells, at, counts = np.unique(z, axis=0, return_inverse=True, return_counts=True)
@@ -254,8 +257,8 @@ def similarity(
     agree[np.diag_indices(len(cells))] = np.where(several | ~several.any(), 2, -1)
     if missing := [c for c in (0, 1, 2) if not (agree == c).any()]:
         raise Refused(
-            f"S(1;2) needs combinations that share none, one and both factors; none share "
-            f"{missing[0]}. Give a grid of at least 2×2."
+            f"similarity() needs pairs that share 0, 1 and 2 factors; no pair shares {missing[0]}. "
+            "Give a grid of at least 2×2."
         )
     distinct, overlapping, identical = (
         (sums[agree == c] / pairs[agree == c]).mean() for c in (0, 1, 2)

@@ -1,7 +1,7 @@
-"""Modules in the weights of a network: graphs of units, their spectra, and what chance would give.
+"""Modules in the weights of a network: graphs of units, their spectra, and shuffled controls.
 
-Units are similar when their weights point at the same places. K modules make K eigenvalues of the
-graph's Laplacian vanish, and the step after them is the eigengap (Qian et al. 2025).
+Units are similar if they have weights to the same units. With K modules, K eigenvalues of the
+graph's Laplacian vanish; the step after them is the eigengap (Qian et al. 2025).
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from torch import nn
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
+from recombine.core.space import Array
 from recombine.maps.chain import layers_of
-
-Array = NDArray[np.float64]
 
 FLOOR = 1e-7  # added to absolute weights; a unit without a weight above it counts as dead
 
@@ -31,8 +30,8 @@ def _matrix(matrix: Array) -> Array:
     matrix = np.asarray(matrix, dtype=np.float64)
     if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
         raise Refused(
-            f"Weights of shape {matrix.shape} were given, or some that are not finite; give a "
-            "table of finite numbers, inputs × units."
+            f"Weights must be a table of finite numbers, inputs × units; got shape {matrix.shape}"
+            f"{'' if np.isfinite(matrix).all() else ' with values that are not finite'}."
         )
     return matrix
 
@@ -67,25 +66,27 @@ def spectrum(matrix: Float[np.ndarray, "inputs units"]) -> Float[np.ndarray, " a
     """Eigenvalues of the Laplacian of the units that are alive, from 0 upwards."""
     live = alive(matrix)
     if not live.any():
-        raise Refused("All weights of a layer are zero, so its units form no graph; train it.")
+        raise Refused(
+            "All weights of a layer are zero, so its units form no graph; train the network."
+        )
     values = np.linalg.eigvalsh(laplacian(similarity(np.asarray(matrix)[:, live])))
     return np.asarray(values.clip(0))
 
 
 def eigengap(values: Float[np.ndarray, " units"], k: int) -> float:
-    """Give λ_{k+1} - λ_k: near 1 for k clear modules, near 0 without."""
+    """λ_{k+1} - λ_k: near 1 for k clear modules, near 0 without modules."""
     if not 1 <= k < len(values):
         raise Refused(
-            f"A gap after {k} eigenvalues was asked of a layer with {len(values)} units alive; "
-            "a layer needs more units than modules, and one module or more."
+            f"eigengap() needs 1 <= k < the number of units with weights; got k={k} for "
+            f"{len(values)} units."
         )
     return float(values[k] - values[k - 1])
 
 
 def suggested(values: Float[np.ndarray, " units"]) -> int:
-    """Give the number of modules after which the spectrum has its largest gap."""
+    """Number of modules after which the spectrum has its largest gap."""
     if len(values) < 2:
-        raise Refused(f"A spectrum of {len(values)} eigenvalues has no gap; give 2 units or more.")
+        raise Refused(f"suggested() needs at least 2 eigenvalues; got {len(values)}.")
     return int(np.argmax(np.diff(values))) + 1
 
 
@@ -100,7 +101,8 @@ def clusters(
     count = int(live.sum())
     if not 1 <= k <= count:
         raise Refused(
-            f"{k} modules were asked of a layer with {count} units alive; give 1 to {count}."
+            f"clusters() needs 1 <= k <= the number of units with weights; got k={k} for {count} "
+            "units."
         )
     graph = similarity(np.asarray(matrix)[:, live])
     _, vectors = np.linalg.eigh(laplacian(graph))
@@ -112,7 +114,7 @@ def clusters(
 
 @dataclass(frozen=True)
 class Null:
-    """What a number is by chance: its mean and the middle 95 % over draws."""
+    """A null distribution: its mean and central 95 % interval."""
 
     mean: float
     low: float
@@ -122,12 +124,12 @@ class Null:
 def shuffled(
     matrix: Float[np.ndarray, "inputs units"], k: int, *, draws: int = 100, rng: Generator
 ) -> Null:
-    """Give the eigengap of the same weights in random places: what size and rank alone explain.
+    """Eigengap of randomly permuted weights: what size and rank alone explain.
 
-    A shuffle that leaves no more than k units alive counts as a gap of 0.
+    A permutation that leaves k units or fewer with weights counts as a gap of 0.
     """
     if draws < 1:
-        raise Refused(f"{draws} shuffles were asked for; give 1 or more.")
+        raise Refused(f"shuffled() needs draws >= 1; got {draws}.")
     matrix, gaps = _matrix(matrix), []
     for _ in range(draws):
         values = spectrum(rng.permutation(matrix.ravel()).reshape(matrix.shape))
@@ -138,18 +140,18 @@ def shuffled(
 
 @dataclass(frozen=True)
 class Modules:
-    """The modules of one layer: units are columns, what they read are rows."""
+    """The modules of one layer: columns are units, rows are their inputs."""
 
     matrix: Array
-    values: Array  # eigenvalues of the units alive
+    values: Array  # eigenvalues over the units with weights
     k: int
     gap: float
     suggested: int
-    units: NDArray[np.int64]  # the module of each column, -1 for dead ones
+    units: NDArray[np.int64]  # the module of each column, -1 for dead units
     sources: NDArray[np.int64]  # the module of each row, matched to those of the columns
     table: Array  # Σ|w| from modules of rows to modules of columns
     null: Null
-    untrained: float | None = None  # the gap of the control that was given
+    untrained: float | None = None  # the gap of the control, if any
 
     @property
     def excess(self) -> float:
@@ -158,17 +160,17 @@ class Modules:
 
     @property
     def real(self) -> bool:
-        """Whether the gap lies above what 97.5 % of shuffles, and the control, have."""
+        """Whether the gap exceeds the control's and that of 97.5 % of shuffles."""
         return self.gap > max(self.null.high, self.untrained or 0.0)
 
     @property
     def cross_share(self) -> float:
-        """The share of absolute weight that runs between modules; 1 - 1/k if it ran anywhere."""
+        """Share of absolute weight between modules; 1 - 1/k for weights spread evenly."""
         return float(1 - np.trace(self.table) / self.table.sum())
 
     @property
     def sorted(self) -> Array:
-        """Absolute weights with rows and columns in the order of their modules, dead ones last."""
+        """Absolute weights, rows and columns sorted by module, dead units last."""
         rows, columns = (
             np.argsort(np.where(v < 0, self.k, v), kind="stable")
             for v in (self.sources, self.units)
@@ -182,7 +184,7 @@ def crossing(
     units: Int[np.ndarray, " units"],
     k: int,
 ) -> Float[np.ndarray, "k k"]:
-    """Add up absolute weights from modules of rows to modules of columns; dead ones are left out.
+    """Sum absolute weights from modules of rows to modules of columns, without dead units.
 
     >>> crossing(np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([0, 1]), np.array([0, 1]), 2)
     array([[1. , 2. ],
@@ -200,10 +202,13 @@ def modules(
     draws: int = 100,
     seed: int = 0,
 ) -> Modules:
-    """Look for k modules among the units (columns) of a layer, and compare with chance.
+    """Find k modules among the units (columns) of a layer, and compare with shuffled weights.
 
-    Rows are put into modules by the columns that they reach, and matched one to one to those of
-    the columns so that most weight stays within. `control` is the same layer before training.
+    Rows are clustered by the columns that they reach; their modules are matched one to one to those
+    of the columns so that most weight stays within modules.
+
+    - control: weights of the same layer before training
+    - draws: shuffles of the weights for the null distribution
     """
     matrix = _matrix(matrix)
     values = spectrum(matrix)
@@ -215,8 +220,8 @@ def modules(
     sources = rank[sources]
     if control is not None and np.shape(control) != matrix.shape:
         raise Refused(
-            f"The control has weights of shape {np.shape(control)}, the layer {matrix.shape}; give "
-            "an untrained network of the same shape."
+            f"The control needs weights of the layer's shape {matrix.shape}; got "
+            f"{np.shape(control)}."
         )
     return Modules(
         matrix,
@@ -235,33 +240,34 @@ def modules(
 def matrices(model: nn.Module) -> list[Array]:
     """Read the weights (inputs × outputs) of a chain of linear layers, in order."""
     layers = layers_of(model)
-    strange = [
+    others = [
         type(m).__name__
         for m in layers
         if not isinstance(m, nn.Linear) and any(True for _ in m.parameters())
     ]
-    found = [m.weight.detach().cpu().double().numpy().T for m in layers if isinstance(m, nn.Linear)]
-    if strange or not found:
+    weights = [
+        m.weight.detach().cpu().double().numpy().T for m in layers if isinstance(m, nn.Linear)
+    ]
+    if others or not weights:
         names = ", ".join(dict.fromkeys(type(m).__name__ for m in layers))
         raise Refused(
-            f"Modules are looked for in a chain (Sequential) of Linear layers with nothing between "
-            f"them that has parameters, but {type(model).__name__} holds {names}; give such a "
-            "chain, or pass the weights to modules()."
+            f"Modules need a chain (Sequential) of Linear layers without other parameters; "
+            f"{type(model).__name__} contains {names}. Pass the weights to modules() instead."
         )
-    return found
+    return weights
 
 
 def between_hidden(model: nn.Module, *, outgoing: bool = False) -> list[Array]:
-    """Read the weights between hidden layers, whose rank does not make a gap by itself.
+    """Weights between hidden layers, whose rank alone does not cause a gap.
 
-    Columns are the units that read or, if `outgoing`, those that are read. A network with one
-    hidden layer has no such weights; then those from its inputs (to its outputs) are given, and a
-    gap at as many modules as inputs is partly automatic: look at what exceeds the shuffles.
+    Columns are the receiving units or, if `outgoing`, the sending units. A network with one hidden
+    layer has no such weights; the result is then the weights from its inputs (to its outputs), and
+    a gap at as many modules as inputs is partly automatic: compare with shuffles.
     """
-    found = matrices(model)
+    weights = matrices(model)
     if outgoing:
-        return [m.T for m in found[1:-1] or found[-1:]]
-    return found[1:-1] or found[:1]
+        return [m.T for m in weights[1:-1] or weights[-1:]]
+    return weights[1:-1] or weights[:1]
 
 
 def look(
@@ -273,9 +279,9 @@ def look(
     draws: int = 100,
     seed: int = 0,
 ) -> list[Modules]:
-    """Look for k modules in each layer of weights between hidden layers.
+    """Find k modules in each layer of weights between hidden layers.
 
-    Units are compared by the weights that they read or, if `outgoing`, by those that read them.
+    Units are compared by their incoming or, if `outgoing`, by their outgoing weights.
     """
     layers = between_hidden(model, outgoing=outgoing)
     controls: Sequence[Array | None] = [None] * len(layers)
@@ -283,8 +289,8 @@ def look(
         controls = between_hidden(untrained, outgoing=outgoing)
     if len(controls) != len(layers):
         raise Refused(
-            f"The control has {len(controls)} layers between hidden units, the model {len(layers)};"
-            " give an untrained network of the same shape."
+            f"The untrained control needs {len(layers)} layers between hidden units, like the "
+            f"model; got {len(controls)}."
         )
     return [
         modules(m, k, control=c, draws=draws, seed=seed)
@@ -322,34 +328,34 @@ def look(
     Score("modularity_sorted_*", "absolute weights of a layer, sorted by module", draw="matrix"),
     Score("modularity_table_*", "absolute weight from module to module", draw="matrix"),
 )
-def modularity(seen: Observed) -> Measured:
-    """How far the weights between hidden layers fall into as many modules as there are outputs.
+def modularity(observed: Observed) -> Measured:
+    """How clearly the weights between hidden layers form as many modules as there are outputs.
 
-    `eigengap_…` is of the units that read, `eigengap_out_…` of those that are read;
+    `eigengap_…` compares units by incoming, `eigengap_out_…` by outgoing weights.
     `modularity_excess` is the mean eigengap beyond that of shuffled weights, `modularity_real` the
-    share of layers whose gap 97.5 % of shuffles stay below, `modularity_cross` the mean share of
+    share of layers whose gap exceeds 97.5 % of shuffles, `modularity_cross` the mean share of
     weight between modules.
     """
-    k = seen.split.query.y[0].numel()
-    if k < 2 or seen.module is None:  # one module is no division
+    k = observed.split.query.y[0].numel()
+    if k < 2 or observed.module is None:  # one module is not modular
         return {}
     try:
-        reading, read = (look(seen.module, k, outgoing=o) for o in (False, True))
-    except Refused:  # no chain of linear layers, or too few units
+        incoming, outgoing = (look(observed.module, k, outgoing=o) for o in (False, True))
+    except Refused:  # not a chain of linear layers, or too few units
         return {}
-    gaps, outward = [m.gap for m in reading], [m.gap for m in read]
-    found: Measured = {
+    gaps, outward = [m.gap for m in incoming], [m.gap for m in outgoing]
+    measured: Measured = {
         "eigengap_min": min(gaps),
         "eigengap_mean": np.mean(gaps),
         "eigengap_out_min": min(outward),
         "eigengap_out_mean": np.mean(outward),
-        "modularity_excess": np.mean([m.excess for m in reading]),
-        "modularity_real": np.mean([m.real for m in reading]),
-        "modularity_cross": np.mean([m.cross_share for m in reading]),
-        "modularity_suggested": np.mean([m.suggested for m in reading]),
+        "modularity_excess": np.mean([m.excess for m in incoming]),
+        "modularity_real": np.mean([m.real for m in incoming]),
+        "modularity_cross": np.mean([m.cross_share for m in incoming]),
+        "modularity_suggested": np.mean([m.suggested for m in incoming]),
     }
-    for i, m in enumerate(reading):
-        found[f"modularity_spectrum_{i}"] = m.values
-        found[f"modularity_sorted_{i}"] = m.sorted
-        found[f"modularity_table_{i}"] = m.table
-    return found
+    for i, m in enumerate(incoming):
+        measured[f"modularity_spectrum_{i}"] = m.values
+        measured[f"modularity_sorted_{i}"] = m.sorted
+        measured[f"modularity_table_{i}"] = m.table
+    return measured

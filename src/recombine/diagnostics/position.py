@@ -1,4 +1,4 @@
-"""Where a decoder puts the bump: the place of the strongest pixel, read the right way round."""
+"""Where a decoder puts the bump: the position of the pixel farthest from the background."""
 
 import numpy as np
 import torch
@@ -18,15 +18,15 @@ def peak(images: Float[Tensor, "n rows cols"], background: float) -> Int[Tensor,
 
 
 def near(a: Int[Tensor, "n 2"], b: Int[Tensor, "n 2"], within: int = 1) -> Bool[Tensor, " n"]:
-    """Tell whether places agree up to `within` pixels on both axes."""
+    """Tell whether positions agree up to `within` pixels on both axes."""
     return ((a - b).abs() <= within).all(dim=1)
 
 
 def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]:
-    """Find held-out cells with no seen cell within one step: there a copy of a neighbor fails."""
-    seen = np.pad(inside, 1)
+    """Find held-out cells with no seen cell within one step, where copying a neighbor fails."""
+    padded = np.pad(inside, 1)
     rows, cols = inside.shape
-    around = [seen[i : i + rows, j : j + cols] for i in range(3) for j in range(3)]
+    around = [padded[i : i + rows, j : j + cols] for i in range(3) for j in range(3)]
     return np.asarray(~np.logical_or.reduce(around))
 
 
@@ -40,17 +40,17 @@ def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]
         summary=True,
     ),
 )
-def position(seen: Observed) -> Measured:
+def position(observed: Observed) -> Measured:
     """Share of images whose strongest pixel is within one of the true one, on both axes.
 
     `position_deep` counts only held-out cells that are more than one step from every seen cell:
-    next to the edge of a hole, repeating a training image already counts as right.
+    next to the edge of a hole, a copy of a training image already counts as correct.
     """
-    space, query, inside = seen.task.space, seen.split.query, seen.split.inside
+    space, query, inside = observed.task.space, observed.split.query, observed.split.inside
     if query.y.ndim != 3:
         return {}
     background = blank(query.y)
-    hit = near(peak(seen.outputs, background), peak(query.y, background)).cpu().numpy()
+    hit = near(peak(observed.outputs, background), peak(query.y, background)).cpu().numpy()
     groups = {"id": inside, "ood": ~inside}
     if space.listable and len(space.shape) == 2:
         at = space.index(query.z)

@@ -16,10 +16,9 @@ def squared_error(
 
 
 def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
-    """Find the constant answer that knows nothing: an image's background, else the median.
+    """Constant prediction that serves as baseline: the background of images, else the median.
 
-    Predicting it everywhere is the baseline that raw errors hide: the white of a dark bump, the
-    black of a bright one.
+    The background is white behind a dark bump and black behind a bright one.
     """
     low, middle, high = (float(v) for v in (targets.min(), targets.median(), targets.max()))
     if targets.ndim < 3:
@@ -38,20 +37,20 @@ def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
     Score("mse_*", "mean squared error", better="lower"),
     Score("blank_*", "mean squared error of a constant answer"),
 )
-def risk(seen: Observed) -> Measured:
-    """Mean squared error inside and outside the support, raw and divided by a blank answer's."""
-    query, inside = seen.split.query, seen.split.inside
-    error = squared_error(seen.outputs, query.y).double().cpu().numpy()
+def risk(observed: Observed) -> Measured:
+    """Mean squared error inside and outside the support, raw and relative to a blank output."""
+    query, inside = observed.split.query, observed.split.inside
+    error = squared_error(observed.outputs, query.y).double().cpu().numpy()
     empty = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
     base = empty.double().cpu().numpy()
-    found: Measured = {}
+    measured: Measured = {}
     for name, rows in (("id", inside), ("ood", ~inside)):
         if rows.any():
-            found[f"mse_{name}"] = error[rows].mean()
-            found[f"blank_{name}"] = base[rows].mean()
+            measured[f"mse_{name}"] = error[rows].mean()
+            measured[f"blank_{name}"] = base[rows].mean()
             if base[rows].mean() > 0:
-                found[f"risk_{name}"] = error[rows].mean() / base[rows].mean()
-    return found
+                measured[f"risk_{name}"] = error[rows].mean() / base[rows].mean()
+    return measured
 
 
 ERROR_MAP = (
@@ -69,25 +68,25 @@ ERROR_MAP = (
 
 
 @diagnostic(*ERROR_MAP)
-def error_map(seen: Observed) -> Measured:
-    """Squared error at every cell of a finite space, and where the support lies.
+def error_map(observed: Observed) -> Measured:
+    """Squared error at every cell of a finite space, and the training support.
 
-    Values of a factor that were not asked at all are left out of the table.
+    Factor values that no query point has are left out of the table.
     """
-    space, query = seen.task.space, seen.split.query
+    space, query = observed.task.space, observed.split.query
     if not space.listable:
         return {}
     error = np.full(space.size, np.nan)
     at = space.index(query.z)
-    error[at] = squared_error(seen.outputs, query.y).double().cpu().numpy()
+    error[at] = squared_error(observed.outputs, query.y).double().cpu().numpy()
     support = np.zeros(space.size, dtype=bool)
-    support[at] = seen.split.inside
+    support[at] = observed.split.inside
     names = [
         f.name if f.dim == 1 else f"{f.name}[{i}]" for f in space.factors for i in range(f.dim)
     ]
-    asked = np.ix_(*[np.unique(column).astype(int) for column in query.z.T])
+    queried = np.ix_(*[np.unique(column).astype(int) for column in query.z.T])
     return {
-        "error_map": error.reshape(space.shape)[asked],
-        "support": support.reshape(space.shape)[asked],
+        "error_map": error.reshape(space.shape)[queried],
+        "support": support.reshape(space.shape)[queried],
         "factors": np.array(names),
     }

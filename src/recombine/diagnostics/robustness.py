@@ -1,4 +1,4 @@
-"""What a disturbance of one part does to the others: shifts, noise, pruning and retraining."""
+"""Robustness of outputs to shifted inputs, noise, pruning and retraining of one output."""
 
 from __future__ import annotations
 
@@ -18,67 +18,68 @@ from torch import Tensor, nn
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
 from recombine.core.seed import seeded
+from recombine.core.space import Array
 from recombine.core.task import Data
 from recombine.maps.chain import layers_of
 from recombine.training.fit import fit
 from recombine.training.noise import Noise
 from recombine.training.penalties import run_chain
 
-Array = NDArray[np.float64]
-
 
 def _rows(data: Data) -> None:
     if data.x.ndim != 2 or data.y.ndim != 2 or not len(data):
         raise Refused(
-            f"Inputs and targets of shapes {tuple(data.x.shape)} and {tuple(data.y.shape)} were "
-            "given; single inputs and outputs are looked at in rows of numbers."
+            f"Inputs and targets need one row of numbers per example; got shapes "
+            f"{tuple(data.x.shape)} and {tuple(data.y.shape)}."
         )
 
 
 def errors(model: nn.Module, data: Data) -> Float[np.ndarray, " outputs"]:
     """Mean squared error of each output."""
     _rows(data)
-    away = (predict(model, data.x) - data.y).double()
-    return np.asarray(away.square().mean(dim=0).cpu().numpy())
+    gaps = (predict(model, data.x) - data.y).double()
+    return np.asarray(gaps.square().mean(dim=0).cpu().numpy())
 
 
 def influence(
     model: nn.Module, x: Float[Tensor, "n inputs"], shift: float = 1.0
 ) -> Float[np.ndarray, "inputs outputs"]:
-    """Shift one input at a time and give how far (root mean square) each output moves."""
+    """Root mean square change of each output when one input at a time is shifted."""
     before = predict(model, x)
     rows = []
     for i in range(x.shape[1]):
         moved = x.clone()
         moved[:, i] += shift
-        away = (predict(model, moved) - before).double()
-        rows.append(away.square().mean(dim=0).sqrt().cpu().numpy())
+        change = (predict(model, moved) - before).double()
+        rows.append(change.square().mean(dim=0).sqrt().cpu().numpy())
     return np.stack(rows)
 
 
 def shift_errors(
     model: nn.Module, data: Data, *, column: int = 0, offsets: Sequence[float] | None = None
 ) -> tuple[Array, Float[np.ndarray, "offsets outputs"]]:
-    """Add offsets (default: 51 from 0.1 to 1000) to one input; give them and all outputs' errors.
+    """Add offsets (default: 51 from 0.1 to 1000) to one input; return them and all errors.
 
-    Targets stay those of the inputs before the shift, so outputs that do not depend on the column
-    keep their error, and the column's own output loses its.
+    Targets are those of the unshifted inputs: outputs that do not depend on the column keep their
+    error, and the error of the column's output grows.
     """
     _rows(data)
     if not 0 <= column < data.x.shape[1]:
-        raise Refused(f"Input {column} was asked for; there are {data.x.shape[1]}, from 0 on.")
-    given = np.logspace(-1, 3, 51) if offsets is None else np.asarray(offsets, dtype=np.float64)
-    found = []
-    for offset in given.tolist():
+        raise Refused(
+            f"shift_errors() needs a column from 0 to {data.x.shape[1] - 1}; got {column}."
+        )
+    shifts = np.logspace(-1, 3, 51) if offsets is None else np.asarray(offsets, dtype=np.float64)
+    errors_of_shift = []
+    for offset in shifts.tolist():
         moved = data.x.clone()
         moved[:, column] += offset
-        found.append(errors(model, Data(data.z, moved, data.y)))
-    return given, np.stack(found)
+        errors_of_shift.append(errors(model, Data(data.z, moved, data.y)))
+    return shifts, np.stack(errors_of_shift)
 
 
 def noisy(model: nn.Module, noise: Noise) -> nn.Sequential:
-    """Copy a chain of linear layers with noise on all hidden units, in place of what it had."""
-    run_chain(model)  # refuses what is no chain
+    """Copy a chain of linear layers; this noise replaces any other on all hidden units."""
+    run_chain(model)  # refuses a model that is not a chain
     layers: list[nn.Module] = []
     for layer in layers_of(model):
         if isinstance(layer, nn.Linear) and any(isinstance(m, nn.Linear) for m in layers):
@@ -96,20 +97,20 @@ def noise_curve(
     power: float = 1.0,
     seed: int = 0,
 ) -> Float[np.ndarray, "amounts outputs"]:
-    """Give the error of each output when hidden units are noisy by each of the amounts.
+    """Error of each output at each amount of noise on hidden units.
 
-    Noise is drawn alike for all amounts and replaces any that the model was trained with.
+    All amounts use the same random numbers; the noise replaces any that the model was trained with.
     """
-    found = []
+    errors_of_amount = []
     for amount in amounts:
         with seeded(seed):
-            found.append(errors(noisy(model, Noise(amount, power, at_test=True)), data))
-    return np.stack(found)
+            errors_of_amount.append(errors(noisy(model, Noise(amount, power, at_test=True)), data))
+    return np.stack(errors_of_amount)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where weights fall into small and large ones: log₁₀|w|, or None with the reason why not."""
+    """The threshold log₁₀|w| between small and large weights, or None and the reason."""
 
     at: float | None
     reason: str = ""
@@ -119,15 +120,17 @@ class Cut:
 def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
     """Fit two Gaussians to the histogram of log₁₀|w| (-5 to 0) and cut between their means.
 
-    The cut is (μ₁/s₁ + μ₂/s₂)/(1/s₁ + 1/s₂), as in Qian et al. (2025). There is none when the fit
-    fails, a mode is empty or outside the histogram, or the modes lie closer than both widths
-    together: then the weights have one mode, and a cut would be arbitrary.
+    The cut is (μ₁/s₁ + μ₂/s₂)/(1/s₁ + 1/s₂), as in Qian et al. (2025). There is none if the fit
+    fails, a mode is empty or outside the histogram, or the modes are closer than the sum of their
+    widths: then the weights have one mode, and a cut would be arbitrary.
     """
     size = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
     logs = np.log10(size[size > 0])
     counts, edges = np.histogram(logs, bins=bins, range=(-5.0, 0.0))
     if counts.sum() < 8:
-        return Cut(None, f"{counts.sum()} weights lie between 1e-5 and 1; 8 are needed")
+        return Cut(
+            None, f"only {counts.sum()} weights lie between 1e-5 and 1; at least 8 are needed"
+        )
     middle = (edges[1:] + edges[:-1]) / 2
     height = counts / counts.max()
 
@@ -148,16 +151,16 @@ def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
     if min(a * s, b * t) < 0.01 * max(a * s, b * t):
         return Cut(None, "one of the two modes is empty")
     if not all(-5 <= mean <= 0 for mean in (m, n)):
-        return Cut(None, "one of the two modes lies outside 1e-5 to 1")
+        return Cut(None, "one of the two modes lies outside [1e-5, 1]")
     if abs(m - n) < s + t:
-        return Cut(None, f"the modes are {abs(m - n):.2f} apart, less than their widths together")
+        return Cut(None, f"the modes are {abs(m - n):.2f} apart, less than the sum of their widths")
     at = float((m / s + n / t) / (1 / s + 1 / t))
     return Cut(at, kept=float((size >= 10**at).mean()))
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """A copy of a model without its small weights, and where each layer was cut."""
+    """A copy of a model without its small weights, and the threshold of each layer."""
 
     model: nn.Module
     cuts: list[Cut]
@@ -169,11 +172,11 @@ class Pruned:
 
 
 def prune(model: nn.Module) -> Pruned:
-    """Set the small weights of each linear layer to zero; a layer of one mode stays as it is."""
+    """Set the small weights of each linear layer to zero; layers with one mode stay unchanged."""
     thin = deepcopy(model)
     layers = [m for m in thin.modules() if isinstance(m, nn.Linear)]
     if not layers:
-        raise Refused(f"Linear layers are pruned, but {type(model).__name__} has none.")
+        raise Refused(f"prune() needs a model with linear layers; {type(model).__name__} has none.")
     cuts = []
     with torch.no_grad():
         for layer in layers:
@@ -186,7 +189,7 @@ def prune(model: nn.Module) -> Pruned:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Errors of every output before and after one of them learned something new."""
+    """Errors of every output before and after one of them was retrained."""
 
     output: int
     before: Array
@@ -194,7 +197,7 @@ class Forgetting:
 
     @property
     def others(self) -> float:
-        """How much the mean error of the other outputs grew: 0 if nothing was forgotten."""
+        """Increase of the other outputs' mean error: 0 if nothing was forgotten."""
         rest = np.arange(len(self.before)) != self.output
         return float((self.after - self.before)[rest].mean())
 
@@ -202,24 +205,24 @@ class Forgetting:
 def forgetting(
     model: nn.Module, old: Data, new: Data, output: int, *, steps: int, **options: Any
 ) -> Forgetting:
-    """Retrain a copy on one output of `new` data and measure what becomes of the others on `old`.
+    """Retrain a copy on one output of `new` data and measure the other outputs on `old` data.
 
-    The loss sees that output alone; `before` and `after` are its errors on `new`, the others' on
-    `old`. Options go to `fit`.
+    The loss includes that output alone; `before` and `after` are its errors on `new` and the
+    others' on `old`. Options go to `fit`.
     """
     _rows(old)
     if old.y.shape[1:] != new.y.shape[1:] or not 0 <= output < old.y.shape[1]:
         raise Refused(
-            f"Output {output} of {new.y.shape[1]} was to be learned anew where there were "
-            f"{old.y.shape[1]}; give as many outputs, and one of them, from 0 on."
+            f"forgetting() needs as many outputs in `new` as in `old`, and one of them; got "
+            f"{new.y.shape[1]} and {old.y.shape[1]}, and output={output}."
         )
     if old.y.shape[1] < 2:
-        raise Refused("The model has one output, so no other can be forgotten; give it 2 or more.")
+        raise Refused("forgetting() needs a model with at least 2 outputs; got 1.")
 
     def measured(m: nn.Module) -> Array:
-        found = errors(m, old)
-        found[output] = errors(m, new)[output]
-        return found
+        of_outputs = errors(m, old)
+        of_outputs[output] = errors(m, new)[output]
+        return of_outputs
 
     def loss(prediction: Tensor, target: Tensor) -> Tensor:
         return (prediction - target)[:, output].square().mean()

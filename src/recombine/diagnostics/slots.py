@@ -1,8 +1,7 @@
-"""Whether slots are objects: read-out of the true latents, segmentation, and contrast."""
+"""Whether slots represent objects: read-out of true latents, segmentation, and contrast."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.diagnostics.variance import variance_weighted_r2
 from recombine.maps.slots import Layered, assign, sensitivity, shared_outputs
+from recombine.models.dense import dense_layers
 from recombine.training.fit import cosine, fit
 
 
@@ -26,17 +26,17 @@ def ari(
 ) -> Float[Tensor, " n"]:
     """Adjusted Rand index of each image: 1 for equal partitions, about 0 for unrelated ones.
 
-    `foreground` leaves out places whose true label is 0. Where both partitions have a single group,
-    or each place is its own, the answer is 1, as in scikit-learn.
+    `foreground` leaves out places whose true label is 0. If both partitions have a single group, or
+    only groups of one place, the index is 1, as in scikit-learn.
     """
     a, b = labels.flatten(1).long(), truth.flatten(1).long()
-    keep = (b != 0) if foreground else torch.ones_like(b, dtype=torch.bool)
-    rows, cols = one_hot(a).double(), one_hot(b).double() * keep[:, :, None]
+    counted = (b != 0) if foreground else torch.ones_like(b, dtype=torch.bool)
+    rows, cols = one_hot(a).double(), one_hot(b).double() * counted[:, :, None]
     table = rows.mT @ cols  # (n, labels, true labels)
     pairs = _pairs(table).sum(dim=(1, 2))
     left, right = _pairs(table.sum(dim=2)).sum(dim=1), _pairs(table.sum(dim=1)).sum(dim=1)
-    every = _pairs(table.sum(dim=(1, 2)))
-    by_chance = left * right / every.clamp(min=1)
+    all_pairs = _pairs(table.sum(dim=(1, 2)))
+    by_chance = left * right / all_pairs.clamp(min=1)
     room = (left + right) / 2 - by_chance
     return torch.where(room.abs() > 1e-12, (pairs - by_chance) / room.where(room != 0, 1), 1.0)
 
@@ -46,10 +46,9 @@ def _pairs(count: Tensor) -> Tensor:
 
 
 def segments(model: Layered, z: Float[Tensor, "n k d"]) -> Int[Tensor, "n rows cols"]:
-    """Tell which slot draws each pixel: the largest mask, or the slot of most change there.
+    """Assign each pixel to a slot: the one with the largest mask, or with the strongest output.
 
-    Where a model has no masks, slots are compared by what they draw, less each slot's most common
-    color over the image.
+    Without masks, slots are compared by the distance of their output from its median color.
     """
     with torch.no_grad():
         masks = getattr(model, "masks", None)
@@ -64,9 +63,9 @@ def segments(model: Layered, z: Float[Tensor, "n k d"]) -> Int[Tensor, "n rows c
 def contrast(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "n k d"]) -> tuple[float, float]:
     """Compositional contrast, raw and on a scale from 0 to 1, as a mean over points.
 
-    Raw: Σ ‖∂f/∂zⱼ‖ ‖∂f/∂zₖ‖ over outputs and pairs of slots. Divided by its largest value for the
-    same Σₖ ‖∂f/∂zₖ‖ at every output, 0 says that each output depends on one slot at most, 1 that
-    all slots matter alike everywhere.
+    Raw: Σ ‖∂f/∂zⱼ‖ ‖∂f/∂zₖ‖ over outputs and pairs of slots. Scaled: divided by its largest value
+    for the same Σₖ ‖∂f/∂zₖ‖ at every output. 0 means that each output depends on at most one slot,
+    1 that each output depends on all slots equally.
     """
     with torch.no_grad():
         norms = sensitivity(decode, z)
@@ -78,22 +77,22 @@ def contrast(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "n k d"]) -> t
 
 @dataclass(frozen=True)
 class Latents:
-    """What is to be read from a slot: continuous numbers, then class labels of some kinds."""
+    """The latents to read from a slot: continuous numbers, then class labels."""
 
     continuous: int
     classes: tuple[int, ...] = ()
 
     @property
     def outputs(self) -> int:
-        """Numbers that a read-out gives: one a number, one a class."""
+        """Outputs of a read-out: one per continuous latent, one per class."""
         return self.continuous + sum(self.classes)
 
-    def errors(self, given: Tensor, truth: Tensor) -> Tensor:
+    def errors(self, outputs: Tensor, truth: Tensor) -> Tensor:
         """Squared errors plus cross entropies, over the last axis; leading axes broadcast."""
-        number = self.continuous
-        total = (given[..., :number] - truth[..., :number]).square().sum(dim=-1)
-        for i, logits in enumerate(given[..., number:].split(self.classes, dim=-1)):
-            label = truth[..., number + i].long()
+        count = self.continuous
+        total = (outputs[..., :count] - truth[..., :count]).square().sum(dim=-1)
+        for i, logits in enumerate(outputs[..., count:].split(self.classes, dim=-1)):
+            label = truth[..., count + i].long()
             shape = torch.broadcast_shapes(logits.shape[:-1], label.shape)
             logits = logits.expand(*shape, -1).reshape(-1, logits.shape[-1])
             flat = cross_entropy(logits, label.expand(shape).reshape(-1), reduction="none")
@@ -106,17 +105,17 @@ Matching = Literal["set", "image"]
 
 @dataclass(frozen=True)
 class Readout:
-    """A network that reads the latents of an object from its slot, and which slot that is."""
+    """A network that reads an object's latents from its slot, and the slot of each object."""
 
     network: nn.Module
     latents: Latents
     mean: Tensor
     scale: Tensor
-    order: tuple[int, ...] | None  # the slot of each object, or None if images differ
-    slots: tuple[Tensor, Tensor]  # mean and deviation of the slots that it was fitted on
+    order: tuple[int, ...] | None  # the slot of each object; None: matched in each image
+    slots: tuple[Tensor, Tensor]  # mean and standard deviation of the slots in the fit
 
     def read(self, z: Float[Tensor, "n k d"]) -> Float[Tensor, "n k outputs"]:
-        """Read every slot, in units of the fitted latents' deviations."""
+        """Read every slot, in standard deviations of the latents in the fit."""
         z = (z - self.slots[0]) / self.slots[1]
         return predict(self.network, z.flatten(0, 1)).view(*z.shape[:2], -1)
 
@@ -125,27 +124,27 @@ class Readout:
     ) -> dict[str, float]:
         """R² of the continuous latents, accuracy of the classes, and their mean over latents."""
         _refuse_constant(truth[..., : self.latents.continuous])
-        known = self._standard(truth)
-        given = self.read(z)
+        targets = self._standard(truth)
+        outputs = self.read(z)
         if self.order is not None:
-            given = given[:, list(self.order)]
+            outputs = outputs[:, list(self.order)]
         else:
-            given = _matched(given, known, self.latents)
+            outputs = _matched(outputs, targets, self.latents)
         count = self.latents.continuous
         r2 = [
-            variance_weighted_r2(given[..., i].reshape(-1, 1), known[..., i].reshape(-1, 1))
+            variance_weighted_r2(outputs[..., i].reshape(-1, 1), targets[..., i].reshape(-1, 1))
             for i in range(count)
         ]
         hits = []
-        logits = given[..., count:].split(self.latents.classes, dim=-1)
+        logits = outputs[..., count:].split(self.latents.classes, dim=-1)
         for i, kind in enumerate(logits):
             hits.append(float((kind.argmax(dim=-1) == truth[..., count + i]).float().mean()))
-        found = {"score": float(np.mean([*r2, *hits]))}
+        scores = {"score": float(np.mean([*r2, *hits]))}
         if r2:
-            found["r2"] = float(np.mean(r2))
+            scores["r2"] = float(np.mean(r2))
         if hits:
-            found["accuracy"] = float(np.mean(hits))
-        return found
+            scores["accuracy"] = float(np.mean(hits))
+        return scores
 
     def _standard(self, truth: Tensor) -> Tensor:
         return (truth - self.mean) / self.scale
@@ -161,29 +160,29 @@ def _refuse_constant(truth: Shaped[Tensor, "n k latents"]) -> None:
         )
 
 
-def _matched(given: Tensor, truth: Tensor, latents: Latents) -> Tensor:
-    """Order what was read from the slots of each image as the objects that it fits best."""
-    cost = latents.errors(given[:, None], truth[:, :, None])  # (n, objects, slots)
+def _matched(outputs: Tensor, truth: Tensor, latents: Latents) -> Tensor:
+    """Reorder the slots of each image to match its objects at the lowest cost."""
+    cost = latents.errors(outputs[:, None], truth[:, :, None])  # (n, objects, slots)
     best = assign(cost.detach())
-    return given.gather(1, best[:, :, None].expand_as(given))
+    return outputs.gather(1, best[:, :, None].expand_as(outputs))
 
 
 def slot_order(
     z: Float[Tensor, "n k d"], truth: Float[Tensor, "n k latents"]
 ) -> tuple[tuple[int, ...], Float[np.ndarray, "k k"]]:
-    """Find the slot of each object: ridge regressions of all pairs, then the best assignment.
+    """Find the slot of each object by ridge regressions of all pairs and the best assignment.
 
-    Gives the order and the R² of every (object, slot) on the second half of the points, fitted on
-    the first.
+    Returns the order and the R² of every (object, slot), fitted on the first half of the points and
+    scored on the second.
     """
     half, k = len(z) // 2, z.shape[1]
     table = np.empty((k, k))
-    code, wanted = z.cpu().double().numpy(), truth.cpu().double().numpy()
+    code, targets = z.cpu().double().numpy(), truth.cpu().double().numpy()
     for j in range(k):
         for i in range(k):
-            ridge = Ridge(alpha=1e-3).fit(code[:half, i], wanted[:half, j])
-            told = torch.from_numpy(ridge.predict(code[half:, i]).reshape(len(z) - half, -1))
-            table[j, i] = variance_weighted_r2(told, truth[half:, j].cpu().double())
+            ridge = Ridge(alpha=1e-3).fit(code[:half, i], targets[:half, j])
+            predicted = torch.from_numpy(ridge.predict(code[half:, i]).reshape(len(z) - half, -1))
+            table[j, i] = variance_weighted_r2(predicted, truth[half:, j].cpu().double())
     best = assign(torch.from_numpy(-table)[None])[0]
     return tuple(best.tolist()), table
 
@@ -201,19 +200,21 @@ def readout(
     lr: float = 1e-3,
     seed: int = 0,
 ) -> Readout:
-    """Fit one network that reads each object's latents from its slot; keep it for other points.
+    """Fit one network that reads each object's latents from its slot.
 
-    Continuous latents come first, then one label for each number of `classes`. Slots are matched to
-    objects once for all points (`matching="set"`), or anew in each image ("image"), which models
-    need whose slots have no fixed roles; it is a little in favor of the model, at any points. On
-    points whose objects resemble each other, such as a band, matching in each image may get stuck:
-    order slots by what they draw first.
+    - truth: continuous latents first, then one label for each entry of `classes`
+    - classes: number of classes of each label
+    - matching: match slots to objects once for all points ("set"), or in each image ("image"), for
+      models whose slots have no fixed roles. The latter slightly favors the model, and may get
+      stuck if objects are similar, as in a band; order slots by their output first
+    - width, depth: of the network's hidden layers
+    - steps, batch, lr: of its training
     """
     if z.shape[:2] != truth.shape[:2] or truth.shape[2] < max(1, len(classes)):
         raise Refused(
-            f"Slots of shape {tuple(z.shape)} and latents of shape {tuple(truth.shape)}, with "
-            f"{len(classes)} labels, were given; give (n, objects, numbers then labels), and as "
-            "many slots as objects."
+            f"readout() needs latents (n, objects, numbers then labels) and as many slots as "
+            f"objects; got slots {tuple(z.shape)} and latents {tuple(truth.shape)} with "
+            f"{len(classes)} labels."
         )
     latents = Latents(truth.shape[2] - len(classes), tuple(classes))
     _refuse_constant(truth[..., : latents.continuous])
@@ -222,21 +223,18 @@ def readout(
     mean, scale = flat.mean(dim=0), flat.std(dim=0).clamp(min=1e-6)
     mean[latents.continuous :], scale[latents.continuous :] = 0, 1  # labels stay as they are
     slots = (z.flatten(0, 1).mean(dim=0), z.flatten(0, 1).std(dim=0).clamp(min=1e-6))
-    known = (truth - mean) / scale
-    order = slot_order(z, known)[0] if matching == "set" else None
-    own = z if order is None else z[:, list(order)]
+    targets = (truth - mean) / scale
+    order = slot_order(z, targets)[0] if matching == "set" else None
+    ordered = z if order is None else z[:, list(order)]
     with seeded(seed):
-        layers: list[nn.Module] = []
-        for a, b in pairwise([z.shape[2], *[width] * depth]):
-            layers += [nn.Linear(a, b), nn.ReLU()]
-        network = nn.Sequential(*layers, nn.Linear(width if depth else z.shape[2], latents.outputs))
+        network = nn.Sequential(*dense_layers(z.shape[2], *[width] * depth, latents.outputs))
 
-    def loss(given: Tensor, wanted: Tensor) -> Tensor:
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         if order is None:
-            given = _matched(given, wanted, latents)
-        return latents.errors(given, wanted).mean()
+            outputs = _matched(outputs, targets, latents)
+        return latents.errors(outputs, targets).mean()
 
-    data = Data(np.zeros((len(z), 1)), (own - slots[0]) / slots[1], known)
+    data = Data(np.zeros((len(z), 1)), (ordered - slots[0]) / slots[1], targets)
     options: dict[str, Any] = {"steps": steps, "batch": batch, "lr": lr, "engine": "turn"}
     fit(network, data, loss=loss, schedule=cosine(), seed=seed, **options)
     return Readout(network, latents, mean, scale, order, slots)

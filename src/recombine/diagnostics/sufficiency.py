@@ -1,4 +1,4 @@
-"""Sufficient support (Wiedemer et al. 2023): do the shown combinations determine each component?
+"""Sufficient support (Wiedemer et al. 2023): does a support determine each component?
 
 For f(z) = C(φ_1(z_1), …, φ_K(z_K)) with known C, values of f on a support determine the derivative
 of φ_k where the Jacobians of C by φ_k, over points that share z_k, have full column rank.
@@ -26,16 +26,16 @@ from recombine.theory.partners import search
 
 EXACT = 1e-9  # singular values below this share of the largest are zero
 PRACTICAL = 1e-2  # singular values below this share of the median are too small to learn from
-VISIBLE = 1e-6  # share of a coordinate in undetermined directions above which it is lost
-MOST = 1 << 27  # entries of Jacobians held at once (1 GB)
+VISIBLE = 1e-6  # share of a coordinate in undetermined directions above which it is undetermined
+MOST = 1 << 27  # entries of Jacobians in memory at once (1 GB)
 
 
 def jacobians(combine: Combine, parts: Sequence[Tensor], component: int) -> Tensor:
     """Differentiate C by one component: blocks (n, positions, outputs, inputs) in float64.
 
-    Where each output position depends on that position of the component alone, there is one small
-    block a position; otherwise one block holds everything, inputs in the order of `flatten`.
-    A probe with random weights tells the two apart, whatever C is said to be.
+    If each output position depends only on the same position of the component, there is one small
+    block per position; otherwise there is one block, with inputs in the order of `flatten`. A
+    random probe tells the two cases apart, whatever C declares.
     """
     c = known(combine)
     exact = [p.detach().double() for p in parts]
@@ -45,15 +45,15 @@ def jacobians(combine: Combine, parts: Sequence[Tensor], component: int) -> Tens
     n, inputs, places = len(x), x.shape[1], prod(x.shape[2:])
     if out.ndim < 2 or len(out) != n:
         raise Refused(
-            f"{c} composed parts of shape {tuple(x.shape)} into {tuple(out.shape)}; an output of "
-            f"shape ({n}, channels, …) is needed."
+            f"A composition function needs outputs of shape ({n}, channels, …); {c} returned "
+            f"{tuple(out.shape)} for parts of shape {tuple(x.shape)}."
         )
 
-    def pull(what: Tensor) -> Tensor:
-        if not what.requires_grad:
+    def pull(values: Tensor) -> Tensor:
+        if not values.requires_grad:
             return torch.zeros_like(x)
-        (found,) = torch.autograd.grad(what.sum(), x, retain_graph=True, allow_unused=True)
-        return torch.zeros_like(x) if found is None else found
+        (gradient,) = torch.autograd.grad(values.sum(), x, retain_graph=True, allow_unused=True)
+        return torch.zeros_like(x) if gradient is None else gradient
 
     if out.shape[2:] == x.shape[2:]:
         flat = out.reshape(n, -1, places)
@@ -63,12 +63,13 @@ def jacobians(combine: Combine, parts: Sequence[Tensor], component: int) -> Tens
             return _finite(blocks.permute(0, 3, 1, 2), c)
     if c.pixelwise:
         raise Refused(
-            f"{c} is said to act on each position alone, but does not. Give it as a plain function."
+            f"{c} declares that it acts on each position alone, but it does not; pass it as a "
+            "plain function."
         )
     if n * out[0].numel() * x[0].numel() > MOST:
         raise Refused(
-            f"{c} mixes positions, so {n} Jacobians of {out[0].numel()} by {x[0].numel()} are "
-            "needed, which is too much. Use smaller outputs or fewer partners."
+            f"{c} mixes positions, so it needs {n} Jacobians of {out[0].numel()} by "
+            f"{x[0].numel()}, which do not fit into memory. Use smaller outputs or fewer partners."
         )
     flat = out.reshape(n, -1)
     rows = [pull(flat[:, i]).reshape(n, -1) for i in range(flat.shape[1])]
@@ -76,13 +77,13 @@ def jacobians(combine: Combine, parts: Sequence[Tensor], component: int) -> Tens
 
 
 def _local(flat: Tensor, blocks: Tensor, pull: Callable[[Tensor], Tensor]) -> bool:
-    """Tell whether weighting each position's outputs only weights its own block."""
-    random = torch.Generator().manual_seed(0)
-    weights = 1 + torch.rand(flat.shape[-1], generator=random, dtype=flat.dtype)
-    found = pull(flat * weights).reshape(blocks.shape[0], *blocks.shape[2:])
-    wanted = blocks.sum(dim=1) * weights
+    """Tell whether weights on the outputs of each position act on that position's block only."""
+    generator = torch.Generator().manual_seed(0)
+    weights = 1 + torch.rand(flat.shape[-1], generator=generator, dtype=flat.dtype)
+    pulled = pull(flat * weights).reshape(blocks.shape[0], *blocks.shape[2:])
+    expected = blocks.sum(dim=1) * weights
     scale = blocks.detach().abs().sum(dim=1).amax() + 1e-300
-    return bool(((found - wanted).abs() <= 1e-10 * scale).all()) or not bool(
+    return bool(((pulled - expected).abs() <= 1e-10 * scale).all()) or not bool(
         blocks.isfinite().all()
     )
 
@@ -90,32 +91,32 @@ def _local(flat: Tensor, blocks: Tensor, pull: Callable[[Tensor], Tensor]) -> bo
 def _finite(blocks: Tensor, c: Combination) -> Tensor:
     if not blocks.isfinite().all():
         raise Refused(
-            f"The derivative of {c} is not finite at some point of the support, so its rank means "
-            "nothing. Check the components' outputs, or use a smoother composition."
+            f"The derivative of {c} is not finite at some point of the support, so it has no rank. "
+            "Check the components' outputs, or use a smoother composition."
         )
     return blocks
 
 
 @dataclass(frozen=True)
 class Rank:
-    """How much of one component, at one value, its partners determine."""
+    """How much of one component at one value is determined by its partners."""
 
     component: str
     value: tuple[float, ...]
     partners: int
     width: int
-    """Numbers that the component puts out."""
+    """Number of outputs of the component."""
     stack: int
-    """Rank of the Jacobians on top of each other, which is what the proof needs."""
+    """Rank of the stacked Jacobians, which the proof needs."""
     sum: int
-    """Rank of their sum, the paper's form; it can be lower, since Jacobians may cancel."""
+    """Rank of their sum, as in the paper; it can be lower, since Jacobians may cancel."""
     practical: int
     """Singular values of the stack that are above a hundredth of the median."""
     smallest: float
     """Smallest singular value of the stack."""
     smallest_sum: float
     lost: Mask
-    """Outputs of the component that stay undetermined, in the shape of its output."""
+    """Mask of undetermined outputs, in the shape of the component's output."""
 
     @property
     def sufficient(self) -> bool:
@@ -132,12 +133,12 @@ class Rank:
 
 @dataclass(frozen=True)
 class _Spectrum:
-    """Singular values of stacked blocks, position by position, and what is needed to go on."""
+    """Singular values of stacked blocks at each position."""
 
-    triangle: Tensor  # (places, inputs, inputs): the R of the stack
-    singular: Tensor  # (places, inputs), falling
+    triangle: Tensor  # (places, inputs, inputs): R of the stack's QR decomposition
+    singular: Tensor  # (places, inputs), in descending order
     right: Tensor  # (places, inputs, inputs): right singular vectors as rows
-    summed: Tensor  # (places, min(outputs, inputs)) of the sum
+    summed: Tensor  # (places, min(outputs, inputs)): singular values of the sum
     top: float
 
     @property
@@ -162,7 +163,7 @@ def _spectrum(blocks: Tensor) -> _Spectrum:
 def _rank(
     name: str, value: Points, spectrum: _Spectrum | None, n: int, shape: Sequence[int]
 ) -> Rank:
-    """Read ranks and lost outputs off the singular values; without any, all is lost."""
+    """Ranks and undetermined outputs from singular values; all without partners (None)."""
     where, width = tuple(map(float, value)), prod(shape)
     if spectrum is None:
         return Rank(name, where, 0, width, 0, 0, 0, 0.0, 0.0, np.ones(tuple(shape), dtype=bool))
@@ -189,11 +190,11 @@ def _rank(
 
 @dataclass(frozen=True)
 class Repair:
-    """The plane that would help a component most."""
+    """The plane to add to the support that raises a component's rank most."""
 
     component: str
     anchor: tuple[tuple[str, tuple[float, ...]], ...]
-    """Where the other components stand on it."""
+    """Values of the other components on it."""
     before: int
     after: int
     """Worst rank without and with the plane."""
@@ -201,7 +202,7 @@ class Repair:
 
     @property
     def support(self) -> Support:
-        """The plane, to be joined to a support by `|`."""
+        """The plane, to be added to a support with `|`."""
         return values(**{name: [row] for name, row in self.anchor})
 
     def __str__(self) -> str:
@@ -215,38 +216,38 @@ class Repair:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether a support determines every component of a composition, and what is lost if not."""
+    """Whether a support determines every component of a composition, and what it leaves open."""
 
     combine: str
     support: str
     ranks: dict[str, tuple[Rank, ...]]
-    """For each component, the rank at each value that was tried."""
+    """For each component, the rank at each tested value."""
     repairs: dict[str, Repair | None]
     """For each undetermined component, the best plane to add; `None` if no candidate helps."""
     outside: dict[str, int]
-    """Values tried that the support does not show at all; they count for nothing."""
+    """Number of tested values that do not occur in the support; they are ignored."""
     differentiable: bool | None = True
-    """`None` if this is not known of the composition function."""
+    """Whether the composition function is differentiable; `None` if unknown."""
     instead: str = ""
 
     @property
     def sufficient(self) -> bool:
-        """Whether every component is determined at every value that was tried."""
+        """Whether every component is determined at every tested value."""
         return all(r.sufficient for ranks in self.ranks.values() for r in ranks)
 
     @property
     def practical(self) -> bool:
-        """Whether, beyond that, every direction is strong enough to be learned from data."""
+        """Whether every direction is also strong enough to be learned from data."""
         return all(r.practical == r.width for ranks in self.ranks.values() for r in ranks)
 
     def worst(self, component: str) -> Rank:
-        """Give the value of a component that is determined least."""
+        """Return the least determined value of a component."""
         if component not in self.ranks:
             raise nearest("component", component, self.ranks)
         return min(self.ranks[component], key=lambda r: (r.stack, r.practical, r.sum, r.smallest))
 
     def paper(self, component: str) -> int:
-        """Give the worst rank of a component in the paper's form, the sum of Jacobians."""
+        """Return the worst rank of a component in the paper's form, the sum of Jacobians."""
         return min(r.sum for r in self.ranks[component])
 
     def lost(self, component: str) -> Mask:
@@ -259,8 +260,8 @@ class Certificate:
         if self.differentiable is False:
             other = f" Use {self.instead}." if self.instead else ""
             lines.append(
-                f"{self.combine} is not differentiable; ranks are of the derivative where it has "
-                f"one.{other}"
+                f"{self.combine} is not differentiable; ranks are of its derivative where that "
+                f"exists.{other}"
             )
         for name in self.ranks:
             worst = self.worst(name)
@@ -268,7 +269,7 @@ class Certificate:
             if not worst.sufficient:
                 lines.append(f"    lost: {_where(worst.lost)}")
                 repair = self.repairs.get(name)
-                lines.append(f"    repair: {repair or 'no candidate plane lifts the rank'}")
+                lines.append(f"    repair: {repair or 'no candidate plane raises the rank'}")
         if self.sufficient and not self.practical:
             lines.append("  Some directions are weak: expect slow or failed learning there.")
         return "\n".join(lines)
@@ -281,7 +282,7 @@ def show(row: Sequence[float]) -> str:
 
 
 def _where(lost: Mask) -> str:
-    """Say in words which outputs are lost."""
+    """Describe in words which outputs are undetermined."""
     count = f"{int(lost.sum())} of {lost.size} outputs"
     if lost.ndim == 1:
         return f"{count}, at {_some(np.flatnonzero(lost).tolist())}"
@@ -306,56 +307,56 @@ def as_composition(f: Any, space: Space) -> Composition:
     if isinstance(f, Composition):
         c = f
     else:
-        found = [getattr(f, name, None) for name in ("parts", "components")]
-        parts = next((p for p in found if isinstance(p, Sequence | nn.ModuleList)), None)
+        lists = [getattr(f, name, None) for name in ("parts", "components")]
+        parts = next((p for p in lists if isinstance(p, Sequence | nn.ModuleList)), None)
         combine = getattr(f, "combine", None)
         if parts is None or combine is None:
             raise Refused(
-                f"A {type(f).__name__} was given where a composition is needed: an object with "
-                "`parts`, one callable a component, and `combine`. Build one with compose."
+                f"A composition has `parts` (one callable per component) and `combine`; got a "
+                f"{type(f).__name__}. Build one with compose()."
             )
         c = compose(list(parts), combine)
     if len(c.parts) != len(space.factors):
         raise Refused(
-            f"{len(c.parts)} components were given for the {len(space.factors)} factors of "
-            f"{space}; give one for each."
+            f"A composition on {space} needs {len(space.factors)} components, one per factor; got "
+            f"{len(c.parts)}."
         )
     return replace(c, dims=tuple(factor.dim for factor in space.factors))
 
 
 def drawn(f: Composition, component: int, z: Points) -> Tensor:
-    """Evaluate a component in its own precision and hand its outputs on in float64."""
+    """Evaluate a component in the precision of its weights; return outputs in float64."""
     part = f.parts[component]
     weights = next(part.parameters(), None) if isinstance(part, nn.Module) else None
     like = torch.empty(0, dtype=torch.float64) if weights is None else weights
     with torch.no_grad():
-        found = f.draw(component, torch.as_tensor(z).to(like))
-    if not found.isfinite().all():
+        outputs = f.draw(component, torch.as_tensor(z).to(like))
+    if not outputs.isfinite().all():
         raise Refused(
-            f"Component {component + 1} gives numbers that are not finite; check it on the support."
+            f"Component {component + 1} returned values that are not finite on the support."
         )
-    return found.double().cpu()
+    return outputs.double().cpu()
 
 
 def _parts(f: Composition, space: Space, z: Points) -> list[Tensor]:
-    """Draw the parts at points, each distinct value once."""
-    found = []
+    """Evaluate all components at points, each distinct value once."""
+    outputs = []
     for k, block in enumerate(space.blocks.values()):
         rows, back = np.unique(z[:, block], axis=0, return_inverse=True)
-        found.append(drawn(f, k, rows)[torch.from_numpy(back.reshape(-1))])
-    return found
+        outputs.append(drawn(f, k, rows)[torch.from_numpy(back.reshape(-1))])
+    return outputs
 
 
 def rank(f: Any, space: Space, component: str, z: Points) -> Rank:
-    """Measure how far points that share a component's value determine it there."""
+    """Measure how much of a component is determined by points that share its value."""
     c, z = as_composition(f, space), space.check(z, "The partners")
     if component not in space.names:
         raise nearest("component", component, space.names)
     block = space.columns(component)
     if not len(z) or (z[:, block] != z[0, block]).any():
         raise Refused(
-            f"{len(z)} partners were given; one or more are needed, all with the same value of "
-            f"{component!r}."
+            f"rank() needs at least one partner, all with the same value of {component!r}; got "
+            f"{len(z)} points."
         )
     k, parts = space.names.index(component), _parts(c, space, z)
     blocks = jacobians(c.combine, parts, k)
@@ -375,11 +376,14 @@ def sufficiency(
 ) -> Certificate:
     """Test whether a support determines every component (the paper's *sufficient support*).
 
-    `f` is a composition, or any object with `parts` and `combine`: a true generator or a trained
-    model. Each component is tried at `tried` values (a grid for one coordinate, else values that
-    the support shows) or at the rows given for it, with up to `n` `partners`. Where it is
-    undetermined, `candidates` (rows of the other factors' coordinates, in order, a component) are
-    searched for the plane that lifts the worst rank most; by default a grid of the space.
+    - f: a composition, or any object with `parts` and `combine`: a true generator or a trained
+      model
+    - tried: values per component at which the rank is measured (a grid for one coordinate, else
+      values that occur in the support), or one array of values per component
+    - n: the most partners per value
+    - candidates: per component, rows of the other factors' coordinates; if the component is
+      undetermined, the plane among them that raises the worst rank most becomes the repair. By
+      default a grid of the space
 
     >>> from recombine.maps.compose import compose
     >>> from recombine.core.space import cube
@@ -398,27 +402,27 @@ def sufficiency(
     repairs: dict[str, Repair | None] = {}
     outside: dict[str, int] = {}
     for k, name in enumerate(space.names):
-        found: list[Rank] = []
+        of_values: list[Rank] = []
         spectra: list[_Spectrum | None] = []
-        away = 0
+        missing = 0
         for value in _grid(space, support, name, tried, rng):
             z, occurs = search(space, support, name, value, n, rng)
-            away += not occurs
+            missing += not occurs
             if occurs:
                 shape = drawn(c, k, value[None]).shape[1:]
                 blocks = jacobians(c.combine, _parts(c, space, z), k) if len(z) else None
                 spectra.append(_spectrum(blocks) if blocks is not None else None)
-                found.append(_rank(name, value, spectra[-1], len(z), shape))
-        if not found:
+                of_values.append(_rank(name, value, spectra[-1], len(z), shape))
+        if not of_values:
             raise Refused(
-                f"None of the values tried of {name!r} occurs in {support}, so nothing can be "
-                "certified. Try values that the support shows."
+                f"None of the tested values of {name!r} occurs in {support}; pass values of "
+                "the support as `tried`."
             )
-        ranks[name], outside[name] = tuple(found), away
-        if repair and not all(r.sufficient for r in found):
+        ranks[name], outside[name] = tuple(of_values), missing
+        if repair and not all(r.sufficient for r in of_values):
             rows = _anchors(space, name, rng) if candidates is None else candidates.get(name)
             if rows is not None:
-                repairs[name] = _repair(c, space, k, found, spectra, np.atleast_2d(rows))
+                repairs[name] = _repair(c, space, k, of_values, spectra, np.atleast_2d(rows))
     about = c.combine
     return Certificate(
         str(about), str(support), ranks, repairs, outside, about.differentiable, about.instead
@@ -428,14 +432,14 @@ def sufficiency(
 def _grid(
     space: Space, support: Support, name: str, tried: int | Mapping[str, Points], rng: Generator
 ) -> Points:
-    """List the values at which a component is tried."""
+    """List the values at which a component's rank is measured."""
     factor, block = space.factor(name), space.columns(name)
     if isinstance(tried, Mapping):
         if name not in tried:
-            raise Refused(f"No values to try were given for {name!r}; give rows for each factor.")
+            raise Refused(f"`tried` has no values for {name!r}; give rows for each factor.")
         return np.asarray(tried[name], dtype=np.float64).reshape(-1, factor.dim)
     if tried < 1:
-        raise Refused(f"{tried} values were to be tried; give one or more.")
+        raise Refused(f"sufficiency() needs tried >= 1; got {tried}.")
     if factor.dim == 1:
         return np.linspace(factor.low, factor.high, tried)[:, None]
     rows = np.unique(support.draw(space, 8 * tried, rng=rng)[:, block], axis=0)
@@ -461,41 +465,41 @@ def _repair(
     c: Composition,
     space: Space,
     k: int,
-    found: Sequence[Rank],
+    ranks: Sequence[Rank],
     spectra: Sequence[_Spectrum | None],
     anchors: Points,
 ) -> Repair | None:
-    """Find the plane that lifts a component's worst rank most, then its ranks in all."""
+    """Find the plane that raises a component's worst rank most, then the sum of its ranks."""
     name, block = space.names[k], space.columns(space.names[k])
     rest = np.delete(np.arange(space.dim), np.r_[block])
     if anchors.shape[1] != len(rest):
         raise Refused(
-            f"Candidates for {name!r} have {anchors.shape[1]} coordinates; give the "
-            f"{len(rest)} of the other factors."
+            f"Candidates for {name!r} need the {len(rest)} coordinates of the other factors; got "
+            f"{anchors.shape[1]}."
         )
     z = np.empty((len(anchors), space.dim))
-    z[:, rest], z[:, block] = anchors, found[0].value
+    z[:, rest], z[:, block] = anchors, ranks[0].value
     if not len(rest) or not len(z):
         return None
     parts = _parts(c, space, space.check(z, f"The candidate planes for {name!r}"))
-    ranks = []
-    for one, spectrum in zip(found, spectra, strict=True):
+    lifted_ranks = []
+    for one, spectrum in zip(ranks, spectra, strict=True):
         part = drawn(c, k, np.array([one.value]))
         parts[k] = part.expand(len(z), *part.shape[1:])
-        ranks.append(_lifted(jacobians(c.combine, parts, k), spectrum))
-    lifted = np.stack(ranks)  # (values, anchors)
+        lifted_ranks.append(_lifted(jacobians(c.combine, parts, k), spectrum))
+    lifted = np.stack(lifted_ranks)  # (values, anchors)
     worst, total = lifted.min(axis=0), lifted.sum(axis=0)
     best = int(np.lexsort((-np.arange(len(z)), total, worst))[-1])
-    if total[best] <= sum(r.stack for r in found):
+    if total[best] <= sum(r.stack for r in ranks):
         return None
     others = [f.name for f in space.factors if f.name != name]
     anchor = tuple((n, tuple(map(float, z[best, space.columns(n)]))) for n in others)
-    before = min(r.stack for r in found)
-    return Repair(name, anchor, before, int(worst[best]), found[0].width)
+    before = min(r.stack for r in ranks)
+    return Repair(name, anchor, before, int(worst[best]), ranks[0].width)
 
 
 def _lifted(blocks: Tensor, spectrum: _Spectrum | None) -> NDArray[np.int64]:
-    """Give the rank that each candidate, alone, would lift a stack to."""
+    """Return the rank of the stack after adding each candidate alone."""
     n, inputs = blocks.shape[0], blocks.shape[3]
     if spectrum is None:
         singular = torch.linalg.svdvals(blocks)
@@ -508,12 +512,12 @@ def _lifted(blocks: Tensor, spectrum: _Spectrum | None) -> NDArray[np.int64]:
     if not len(short):
         return np.asarray(total)
     added = blocks[:, short]  # (n, short, outputs, inputs)
-    # Only what a block adds outside of what is known already can lift the rank.
+    # Only directions outside the row space so far can raise the rank.
     empty = spectrum.right[short] * (spectrum.singular[short] <= tolerance)[..., None]
-    beyond = (added @ empty.mT).abs().amax(dim=(2, 3)) > tolerance
-    which, place = torch.nonzero(beyond, as_tuple=True)
+    raises = (added @ empty.mT).abs().amax(dim=(2, 3)) > tolerance
+    which, place = torch.nonzero(raises, as_tuple=True)
     if len(which):
-        both = torch.cat([spectrum.triangle[short[place]], added[which, place]], dim=1)
-        rank = (torch.linalg.svdvals(both) > tolerance).sum(dim=1)
+        stacked = torch.cat([spectrum.triangle[short[place]], added[which, place]], dim=1)
+        rank = (torch.linalg.svdvals(stacked) > tolerance).sum(dim=1)
         total.index_add_(0, which, rank - have[short[place]])
     return np.asarray(total)

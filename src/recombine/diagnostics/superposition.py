@@ -1,4 +1,4 @@
-"""Whether a held-out output is drawn anew or pieced together from training images."""
+"""Whether held-out outputs are the true images or mixtures of training images."""
 
 from typing import Any, NamedTuple
 
@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
+from recombine.core.space import Array
 
-Array = NDArray[np.float64]
-
-RIDGE = 1e-9  # of the trace; keeps images that no pixel of a half tells apart from exploding
+RIDGE = 1e-9  # share of the trace; for images that are equal on one half of the pixels
 
 
 class Explained(NamedTuple):
-    """R² of every asked output by training images, by the truth, and how they compare."""
+    """R² of every output by training images and by the true image."""
 
     images: Array  # by the training images that share its row or its column
     truth: Array  # by the true image alone
 
     @property
     def excess(self) -> float:
-        """Mean of the difference: 1 for superpositions, below 0 for what is drawn right."""
+        """Mean difference: 1 for superpositions, below 0 for correct images."""
         return float((self.images - self.truth).mean())
 
 
@@ -38,26 +37,26 @@ def superposed(
 ) -> Explained:
     """Explain each output at `cells` by the `images` at `shown` that share its row or column.
 
-    Coefficients and a constant are least squares on a random half of the pixels; R² is taken on
-    the other half, the halves then change places, and the errors are pooled. An R² below 0 counts
-    as 0. The true image, as the only regressor, is treated the same. An output without contrast,
-    or whose row and column were never shown, is left out.
+    Coefficients and an intercept are fitted on a random half of the pixels and scored on the other
+    half; the halves then swap and the errors are pooled. A negative R² counts as 0. The true
+    image, as the only regressor, is treated the same. Constant outputs, and outputs whose row and
+    column never occur in training, are left out.
     """
     if outputs.shape != truth.shape or outputs.shape[1:] != images.shape[1:]:
         raise Refused(
-            f"Outputs of shape {outputs.shape} were given with true images of {truth.shape} and "
-            f"training images of {images.shape}; give images of one size, one truth an output."
+            f"superposed() needs images of one size and one true image per output; got outputs of "
+            f"shape {outputs.shape}, true images {truth.shape}, training images {images.shape}."
         )
     shown, first = np.unique(shown, axis=0, return_index=True)
     flat = [v.reshape(len(v), -1).astype(np.float64) for v in (outputs, truth, images[first])]
     outputs, truth, images = flat
     pixels = outputs.shape[1]
     if pixels < 4:
-        raise Refused(f"Images of {pixels} pixels cannot be cut in half; give 4 or more.")
+        raise Refused(f"superposed() needs images of at least 4 pixels; got {pixels}.")
     half = rng.permutation(pixels) < pixels // 2
     near = (cells[:, None] == shown[None]).any(axis=2)  # (cells, shown)
-    kept = near.any(axis=1) & (np.ptp(outputs, axis=1) > 0)
-    outputs, truth, near = outputs[kept], truth[kept], near[kept]
+    usable = near.any(axis=1) & (np.ptp(outputs, axis=1) > 0)
+    outputs, truth, near = outputs[usable], truth[usable], near[usable]
     error, total = np.zeros((2, len(outputs))), np.zeros(len(outputs))
     for fit in (half, ~half):
         y, true, x = (v - v[:, fit].mean(axis=1, keepdims=True) for v in (outputs, truth, images))
@@ -99,23 +98,23 @@ def superposed(
         unit="share of variance",
     ),
 )
-def superposition(seen: Observed) -> Measured:
-    """How far held-out outputs are sums of training images of their row or column, not the truth.
+def superposition(observed: Observed) -> Measured:
+    """Are held-out outputs mixtures of training images from the same row and column?
 
-    `superposition_images` and `superposition_truth` are mean R² on pixels that the regressions did
-    not see; `superposition_index` is the first less the second. Next to a hole the truth itself
-    resembles its neighbors: `superposition_perfect` is the first for true images.
+    `superposition_images` and `superposition_truth` are mean R² on pixels that were not used to
+    fit; `superposition_index` is their difference. True images near the edge of a hole resemble
+    training images too: `superposition_perfect` is `superposition_images` for true images.
     """
-    space, split, hidden = seen.task.space, seen.split, ~seen.split.inside
+    space, split, hidden = observed.task.space, observed.split, ~observed.split.inside
     images = split.query.y
     if not space.finite or len(space.shape) != 2 or not hidden.any():
         return {}
-    if images.ndim < 3 or images[0].numel() < 4 or seen.outputs.shape != images.shape:
+    if images.ndim < 3 or images[0].numel() < 4 or observed.outputs.shape != images.shape:
         return {}
     outputs, truth, shown = (
-        v.detach().cpu().numpy() for v in (seen.outputs, images, split.train.y)
+        v.detach().cpu().numpy() for v in (observed.outputs, images, split.train.y)
     )
-    found, perfect = (
+    explained, perfect = (
         superposed(
             drawn[hidden],
             truth[hidden],
@@ -126,12 +125,12 @@ def superposition(seen: Observed) -> Measured:
         )
         for drawn in (outputs, truth)
     )
-    if not len(found.images):
+    if not len(explained.images):
         return {}
     measured: Measured = {
-        "superposition_images": found.images.mean(),
-        "superposition_truth": found.truth.mean(),
-        "superposition_index": found.excess,
+        "superposition_images": explained.images.mean(),
+        "superposition_truth": explained.truth.mean(),
+        "superposition_index": explained.excess,
     }
     if len(perfect.images):
         measured["superposition_perfect"] = perfect.images.mean()

@@ -1,4 +1,4 @@
-"""The theorem of Wiedemer et al. (2023): its four assumptions checked, and its proof carried out.
+"""The theorem of Wiedemer et al. (2023): its four assumptions, and the construction of its proof.
 
 A function f(z) = C(φ_1(z_1), …, φ_K(z_K)) with known C that is correct on a support is correct on
 all combinations if (A1) C and the components are differentiable, (A2) every value occurs in the
@@ -34,10 +34,10 @@ from recombine.diagnostics.sufficiency import (
 from recombine.maps.compose import Combine, Composition
 from recombine.theory.marginal import Coverage, compositional
 
-LINES = 8  # between points of the support, on which C is searched for jumps and kinks
+LINES = 8  # between points of the support, along which C is searched for jumps and kinks
 BASES = 2  # points of the support from which lines run along each coordinate of a component
-CHUNK = 64  # derivatives of f taken at once
-START = 1e-3  # components that differ by less than this share of their size count as equal
+CHUNK = 64  # derivatives of f computed at once
+START = 1e-3  # relative difference below which components count as equal
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The four assumptions under which being correct on the support is being correct everywhere."""
+    """The four assumptions under which correct on the support implies correct everywhere."""
 
     checks: tuple[Check, ...]
     certificate: Certificate
@@ -93,7 +93,7 @@ def check_assumptions(
     f: Any,
     space: Space,
     shown: Support,
-    asked: Support | None = None,
+    query: Support | None = None,
     *,
     truth: Any = None,
     tried: int | Mapping[str, Points] = 11,
@@ -102,19 +102,20 @@ def check_assumptions(
 ) -> Assumptions:
     """Check the assumptions A1 to A4 of Theorem 1 for a composition and a support.
 
-    Each check holds, does not hold, or was not checked. A1: C and the components are searched for
-    jumps and kinks along lines; of a C that is not known to be differentiable, a search that finds
-    none proves nothing, and A1 was not checked. A2: every value of the query occurs in the support,
-    and the values are connected. A3: see `sufficiency`. A4: needs the true composition.
+    Each assumption holds, does not hold, or was not checked. A1: C and the components are searched
+    for jumps and kinks along lines; a search without result proves nothing about a C that is not
+    known to be differentiable, so A1 then counts as not checked. A2: every value of the query
+    occurs in the support, and the values are connected. A3: see `sufficiency`. A4: needs the true
+    composition.
 
     - f: a composition, or any object with `parts` and `combine`
-    - shown, asked: the training support and the query (default: the whole space)
+    - shown, query: the training support and the query (default: the whole space)
     - truth: the true composition, for A4
     - tried, n: values per component, and partners per value, at which the rank is measured
     """
     c, rng = as_composition(f, space), np.random.default_rng(seed)
     certificate = sufficiency(c, space, shown, tried=tried, n=n, seed=seed)
-    coverage = compositional(space, shown, everything() if asked is None else asked, rng=rng)
+    coverage = compositional(space, shown, everything() if query is None else query, rng=rng)
     third = str(certificate)
     if certificate.sufficient:
         weakest = min((certificate.worst(name) for name in space.names), key=lambda r: r.smallest)
@@ -154,21 +155,21 @@ def _smooth(
         blocks = rows.split(sizes, dim=1)
         return c.combine(*[b.view(-1, *p.shape[1:]) for b, p in zip(blocks, parts, strict=True)])
 
-    if found := find_break(composed, flat[:-1], flat[1:]):
-        what = f"jumps by {found.size:.3g}" if found.kind == "jump" else "has a kink"
+    if broken := find_break(composed, flat[:-1], flat[1:]):
+        what = f"jumps by {broken.size:.3g}" if broken.kind == "jump" else "has a kink"
         return False, f"{c.combine} {what} between two points of the support"
     searched = "no jump or kink was found in the components"
     if c.combine.differentiable:
         return True, f"{c.combine} is differentiable, and {searched}"
     return None, (
         f"it is not known whether {c.combine} is differentiable; {searched}, nor in C on {LINES} "
-        "lines, which proves nothing. If it is, pass Combination(name, function, "
+        "lines, which is no proof. If it is, pass Combination(name, function, "
         "differentiable=True)"
     )
 
 
 def _component_break(c: Composition, space: Space, k: int, z: Points) -> str:
-    """Say where a component jumps or has a kink along one of its coordinates, if it does."""
+    """Describe where a component jumps or has a kink along one of its coordinates, else ""."""
     name, part = space.names[k], c.parts[k]
     factor, block = space.factor(name), space.columns(name)
     start = np.repeat(z[:, block], factor.dim, axis=0)
@@ -176,19 +177,19 @@ def _component_break(c: Composition, space: Space, k: int, z: Points) -> str:
     rows, columns = np.arange(len(start)), np.tile(np.arange(factor.dim), len(z))
     start[rows, columns], end[rows, columns] = factor.low, factor.high
     weights = next(part.parameters(), None) if isinstance(part, nn.Module) else None
-    found = find_break(
+    broken = find_break(
         lambda rows: drawn(c, k, rows.numpy()),
         torch.from_numpy(start),
         torch.from_numpy(end),
         precision=0.0 if weights is None else torch.finfo(weights.dtype).eps,
     )
-    if found is None:
+    if broken is None:
         return ""
-    i = int(columns[found.line])
-    where = factor.low + found.at * (factor.high - factor.low)
+    i = int(columns[broken.line])
+    where = factor.low + broken.at * (factor.high - factor.low)
     coordinate = f"{name}[{i}]" if factor.dim > 1 else name
-    if found.kind == "jump":
-        what, advice = f"jumps by {found.size:.3g}", "render it without hard edges or steps"
+    if broken.kind == "jump":
+        what, advice = f"jumps by {broken.size:.3g}", "render it without hard edges or steps"
     else:
         what, advice = "has a kink", "use a smooth function"
     return f"{what} where {coordinate} is {where:.4g}; {advice}"
@@ -203,18 +204,19 @@ def _start(
     z = shown.draw(space, 256, rng=rng)
     worst = np.zeros(len(z))
     for k, block in enumerate(space.blocks.values()):
-        ours, wanted = drawn(c, k, z[:, block]), drawn(other, k, z[:, block])
-        if ours.shape != wanted.shape:
+        ours, theirs = drawn(c, k, z[:, block]), drawn(other, k, z[:, block])
+        if ours.shape != theirs.shape:
             raise Refused(
-                f"A component gives outputs of shape {tuple(ours.shape[1:])}, the true one of "
-                f"{tuple(wanted.shape[1:])}; they cannot be compared."
+                f"Components of the model and of the truth need outputs of one shape; got "
+                f"{tuple(ours.shape[1:])} and {tuple(theirs.shape[1:])}."
             )
-        scale = float(wanted.abs().max()) or 1.0
-        gap = (ours - wanted).flatten(1).abs().amax(dim=1).numpy() / scale
+        scale = float(theirs.abs().max()) or 1.0
+        gap = (ours - theirs).flatten(1).abs().amax(dim=1).numpy() / scale
         worst = np.maximum(worst, gap)
     at = int(worst.argmin())
     why = (
-        f"the closest of {len(z)} shown points, {show(z[at].tolist())}, differs by {worst[at]:.2g}"
+        f"the closest of {len(z)} points of the support, {show(z[at].tolist())}, differs by "
+        f"{worst[at]:.2g}"
     )
     return bool(worst[at] < START), why
 
@@ -233,11 +235,14 @@ def reconstruct(
 ) -> Tensor:
     """Recover a component along a path from derivatives of f alone, as the proof does.
 
-    Solves dφ_k/dt = [∂C/∂φ_k]⁺ df/dt with Runge and Kutta's method of order four, stacking the
-    partners. `path` (2, D_k) is a straight line, `start` (channels, …) the component where it
-    begins, `partners` (n, dim) hold the other factors (the component's own columns are not read),
-    and `parts` gives the other components' outputs there, (n, channels, …) each. What the partners
-    leave undetermined stays at its start. Gives (steps + 1, channels, …).
+    Solves dφ_k/dt = [∂C/∂φ_k]⁺ df/dt with the fourth-order Runge–Kutta method and returns
+    (steps + 1, channels, …). Outputs that the partners leave undetermined keep their start value.
+
+    - path: the two ends (2, D_k) of a straight line
+    - start: the component's output (channels, …) at the first end
+    - partners: points (n, dim) with the values of the other factors; the component's columns are
+      ignored
+    - parts: the other components' outputs at the partners, (n, channels, …) each
     """
     if component not in space.names:
         raise nearest("component", component, space.names)
@@ -245,13 +250,14 @@ def reconstruct(
     line = np.asarray(path, dtype=np.float64)
     if line.shape != (2, block.stop - block.start):
         raise Refused(
-            f"The path has shape {line.shape}; give its two ends, (2, {block.stop - block.start})."
+            f"reconstruct() needs the two ends of the path, (2, {block.stop - block.start}); got "
+            f"shape {line.shape}."
         )
     z = np.array(partners, dtype=np.float64)
     if lacking := [n for n in space.names if n != component and n not in parts]:
-        raise Refused(f"The outputs of {lacking[0]!r} at the partners are missing from parts.")
+        raise Refused(f"`parts` lacks the outputs of {lacking[0]!r} at the partners.")
     if steps < 1:
-        raise Refused(f"{steps} steps were asked for; give one or more.")
+        raise Refused(f"reconstruct() needs steps >= 1; got {steps}.")
     z[:, block] = line[0]
     space.check(z, "The partners")
     base, way = torch.as_tensor(z), torch.zeros(z.shape[1], dtype=torch.float64)
@@ -261,14 +267,14 @@ def reconstruct(
     slopes: dict[int, Tensor] = {}
 
     def rise(half: int) -> Tensor:
-        """Differentiate f along the path after so many half steps, many of them at once."""
+        """Derivative of f along the path after `half` half steps; a chunk is computed at once."""
         if half not in slopes:
             slopes.clear()
             halves = range(half, min(half + CHUNK, 2 * steps + 1))
             t = torch.tensor(halves, dtype=torch.float64) / (2 * steps)
             points = (base + t[:, None, None] * way).flatten(0, 1)
-            found = torch.autograd.functional.jvp(f, points, way.expand_as(points))[1]
-            slopes.update(zip(halves, found.unflatten(0, (len(t), len(z))), strict=True))
+            derivatives = torch.autograd.functional.jvp(f, points, way.expand_as(points))[1]
+            slopes.update(zip(halves, derivatives.unflatten(0, (len(t), len(z))), strict=True))
         return slopes[half]
 
     def slope(half: int, now: Tensor) -> Tensor:
@@ -279,10 +285,10 @@ def reconstruct(
         blocks = jacobians(combine, here, k)
         n, places, outputs, inputs = tuple(blocks.shape)
         tall = blocks.permute(1, 0, 2, 3).reshape(places, n * outputs, inputs)
-        wanted = rise(half).reshape(n, outputs, places).permute(2, 0, 1)
-        left = torch.linalg.pinv(tall, atol=EXACT * float(blocks.abs().max()), rtol=0.0)
-        moved: Tensor = left @ wanted.reshape(places, -1, 1)
-        return moved[..., 0].T.reshape(now.shape)
+        rises = rise(half).reshape(n, outputs, places).permute(2, 0, 1)
+        inverse = torch.linalg.pinv(tall, atol=EXACT * float(blocks.abs().max()), rtol=0.0)
+        change: Tensor = inverse @ rises.reshape(places, -1, 1)
+        return change[..., 0].T.reshape(now.shape)
 
     now, h = start.double(), 1 / steps
     track = [now]

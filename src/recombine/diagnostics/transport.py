@@ -12,19 +12,18 @@ from torch import Tensor, nn
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
+from recombine.core.space import Array
 from recombine.diagnostics.kernels import all_features, calls, hooked
 
-Array = NDArray[np.float64]
-
-INPUT = "input"  # the name of what the model is given, which is treated as a layer
+INPUT = "input"  # the model's input counts as a layer of this name
 OUTPUT = "output"
-FLAT = 1e-5  # of the metric's trace; less volume may be rounding, as activations have 7 digits
-LARGEST_GRAM = 2500  # cells; every layer takes 8 bytes for each pair of them
+FLAT = 1e-5  # share of the metric's trace; smaller volumes may be rounding of float32 activations
+LARGEST_GRAM = 2500  # cells; every layer needs 8 bytes for each pair of cells
 SHAPES_ONLY = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout)
 
 
 class Metric(NamedTuple):
-    """Metric tensor that a map of the grid pulls back, at every cell (rows, columns)."""
+    """Pullback metric tensor of a map of the grid, at every cell (rows, columns)."""
 
     g00: Array
     g11: Array
@@ -32,24 +31,24 @@ class Metric(NamedTuple):
 
     @property
     def volume(self) -> Array:
-        """Area that a cell takes among the activations: √|g00 g11 - g01²|."""
+        """Area of a cell's image in activation space: √|g00 g11 - g01²|."""
         return np.asarray(np.sqrt(np.abs(self.g00 * self.g11 - self.g01**2)))
 
     @property
     def factorization(self) -> float:
-        """F = 1 - mean|g01| / mean(g00 + g11), from 1/2 to 1; not a number if nothing varies."""
+        """F = 1 - mean|g01| / mean(g00 + g11), from 1/2 to 1; NaN if nothing varies."""
         total = (self.g00 + self.g11).mean()
         return float(1 - np.abs(self.g01).mean() / total) if total > 0 else float("nan")
 
     def volume_ratio(self, inside: NDArray[np.bool_]) -> float:
-        """Mean volume outside the support over that inside; not a number for a map onto a line.
+        """Mean volume outside the support divided by that inside; NaN for a map onto a line.
 
-        Differences straddle the border, so cells next to it know a little of the other side.
+        Central differences mix the two sides in cells next to the border.
         """
         if inside.shape != self.g00.shape:
             raise Refused(
-                f"A support of shape {inside.shape} was given for a grid of {self.g00.shape}; "
-                "give one truth value a cell."
+                f"volume_ratio() needs a mask of the grid's shape {self.g00.shape}; got "
+                f"{inside.shape}."
             )
         flat = FLAT * (self.g00 + self.g11).mean()
         if not inside.any() or inside.all() or self.volume[inside].mean() <= flat:
@@ -63,14 +62,14 @@ def metric(table: NDArray[Any] | Tensor) -> Metric:
     The metric tensor of Liang et al. (2025).
 
     >>> r, c = np.indices((4, 5)).astype(float)
-    >>> found = metric(np.stack([r, r + c], axis=-1))
-    >>> round(found.factorization, 3), round(float(found.volume.mean()), 3)
+    >>> m = metric(np.stack([r, r + c], axis=-1))
+    >>> round(m.factorization, 3), round(float(m.volume.mean()), 3)
     (0.667, 1.0)
     """
     if table.ndim < 3 or min(table.shape[:2]) < 2:
         raise Refused(
-            f"Activations of shape {tuple(table.shape)} span no grid; give at least 2 rows, "
-            "2 columns and an axis of units."
+            f"metric() needs activations over at least 2 rows and 2 columns, with a third axis of "
+            f"units; got shape {tuple(table.shape)}."
         )
     units = torch.as_tensor(table).flatten(2)
     units = units if units.is_floating_point() else units.double()
@@ -83,7 +82,7 @@ def metric(table: NDArray[Any] | Tensor) -> Metric:
 
 
 def _row(above: Tensor, row: Tensor, below: Tensor, gap: int) -> Tensor:
-    """Give the metric (3, columns) along one row of the grid, from it and its neighbors."""
+    """Return the metric (3, columns) along one row of the grid, from it and its neighbors."""
     down = below - above if gap == 1 else (below - above).div_(gap)
     across = torch.empty_like(down)
     torch.sub(row[2:], row[:-2], out=across[1:-1]).div_(2)
@@ -97,74 +96,74 @@ def _row(above: Tensor, row: Tensor, below: Tensor, gap: int) -> Tensor:
 def metrics(
     model: nn.Module, x: Tensor, names: Sequence[str], shape: tuple[int, int]
 ) -> list[Metric]:
-    """Metric of named parts of a model whose inputs list a grid row by row, in one pass.
+    """Metrics of named modules, in one pass over inputs that list a grid row by row.
 
-    A row of the grid goes through the model at a time, and three of them are held.
+    The model sees one row of the grid at a time; activations of three rows are in memory.
     """
-    held: dict[str, list[Tensor]] = {name: [] for name in names}
-    found: dict[str, list[Tensor]] = {name: [] for name in names}
+    recent: dict[str, list[Tensor]] = {name: [] for name in names}
+    rows: dict[str, list[Tensor]] = {name: [] for name in names}
 
-    def keep(name: str) -> Any:
-        def hook(part: nn.Module, given: Any, gave: Tensor) -> None:
-            held[name] = [*held[name][-2:], gave.flatten(1).clone()]
-            if len(held[name]) > 1:  # the row before is complete; the first has none above
-                above, row = held[name][0], held[name][-2]
-                found[name].append(_row(above, row, held[name][-1], len(held[name]) - 1))
+    def recorder(name: str) -> Any:
+        def hook(part: nn.Module, inputs: Any, outputs: Tensor) -> None:
+            recent[name] = [*recent[name][-2:], outputs.flatten(1).clone()]
+            if len(recent[name]) > 1:  # the row before is complete; the first has none above
+                above, row = recent[name][0], recent[name][-2]
+                rows[name].append(_row(above, row, recent[name][-1], len(recent[name]) - 1))
 
         return hook
 
-    with hooked(model, {name: keep(name) for name in names}), torch.no_grad():
+    with hooked(model, {name: recorder(name) for name in names}), torch.no_grad():
         for row in x.split(shape[1]):
             model(row)
     for name in names:
-        before, last = held[name][-2:]
-        found[name].append(_row(before, last, last, 1))
-    return [Metric(*torch.stack(found[name], dim=1).numpy()) for name in names]
+        before, last = recent[name][-2:]
+        rows[name].append(_row(before, last, last, 1))
+    return [Metric(*torch.stack(rows[name], dim=1).numpy()) for name in names]
 
 
 class Rank(NamedTuple):
-    """How many directions the activations take up, counted in three ways."""
+    """Effective dimension of activations, in three definitions."""
 
     participation: float  # (Σλ)² / Σλ² of the covariance's eigenvalues
     above: int  # eigenvalues above a thousandth of the largest
-    energy: int  # eigenvalues that hold 99 % of the variance
+    energy: int  # eigenvalues that explain 99 % of the variance
 
 
 def gram_rank(gram: Array) -> Rank:
-    """Count directions by the spectrum of a covariance, or of centered inner products."""
+    """Effective dimension from the spectrum of a covariance or a centered Gram matrix."""
     values = np.linalg.eigvalsh(gram)[::-1].clip(0)
     if not values.any():
         return Rank(0.0, 0, 0)
-    held = np.cumsum(values) / values.sum()
+    explained = np.cumsum(values) / values.sum()
     return Rank(
         float(values.sum() ** 2 / (values**2).sum()),
         int((values > 1e-3 * values[0]).sum()),
-        int((held < 0.99).sum()) + 1,
+        int((explained < 0.99).sum()) + 1,
     )
 
 
 def stages(model: nn.Module, x: Tensor) -> list[str]:
-    """Name the innermost parts that run once and give one tensor, in order, after the input.
+    """List `"input"` and the innermost modules that run once and return one tensor, in order.
 
-    Parts that only change the shape are left out.
+    Modules that only change the shape are left out.
     """
-    made, parts = calls(model, x), dict(model.named_modules())
-    inner = [n for n in made if not any(m.startswith(f"{n}.") for m in made)]
-    once = [n for n in inner if len(made[n]) == 1 and made[n][0] is not None]
+    shapes, parts = calls(model, x), dict(model.named_modules())
+    inner = [n for n in shapes if not any(m.startswith(f"{n}.") for m in shapes)]
+    once = [n for n in inner if len(shapes[n]) == 1 and shapes[n][0] is not None]
     return [INPUT, *(n for n in once if not isinstance(parts[n], SHAPES_ONLY))]
 
 
 def last_hidden(model: nn.Module, names: Sequence[str]) -> str:
-    """Name the stage before the last one with weights, which reads the output from it."""
+    """Name the stage that the last stage with weights reads."""
     parts = dict(model.named_modules())
     weighted = [i for i, n in enumerate(names) if i and any(True for _ in parts[n].parameters())]
     return names[weighted[-1] - 1] if weighted else names[-1]
 
 
 def centered_gram(pieces: Iterable[NDArray[Any]], step: int = 4096) -> Array:
-    """Inner products of centered activations, which come in pieces (examples, units).
+    """Gram matrix of centered activations, which come in pieces (examples, units).
 
-    Products are taken in double precision, `step` units at a time. What does not vary is exactly 0.
+    Products are in double precision, `step` units at a time. Constant activations give exactly 0.
     """
     k: Array | None = None
     for piece in pieces:
@@ -174,42 +173,42 @@ def centered_gram(pieces: Iterable[NDArray[Any]], step: int = 4096) -> Array:
             rows -= rows[:1].copy()
             k += rows @ rows.T
     if k is None:
-        raise Refused("No activations were given; give at least one piece.")
+        raise Refused("centered_gram() needs at least one piece of activations; got none.")
     means = k.mean(axis=0)
     return np.asarray(k - means - means[:, None] + means.mean())
 
 
 class Layer(NamedTuple):
-    """A stage of a model, and the inner products of its centered activations."""
+    """A stage of a model and the Gram matrix of its centered activations."""
 
     name: str
     gram: Array
 
 
-def grams(seen: Observed) -> list[Layer]:
-    """Centered inner products of all stages between all asked points, and last of the output.
+def grams(observed: Observed) -> list[Layer]:
+    """Centered Gram matrices over the query points of all stages and, last, of the output.
 
-    Rank and kernels follow from them, so that `seen.once(grams)` serves all diagnostics
-    with one pass over the inputs. Stages that are not finite are left out.
+    Ranks and kernels follow from them; `observed.once(grams)` serves all diagnostics with one pass
+    over the inputs. Stages with values that are not finite are left out.
     """
-    x, module = seen.split.query.x, seen.module
+    x, module = observed.split.query.x, observed.module
     names = stages(module, x) if module is not None else [INPUT]
-    ends = [_numpy(x.flatten(1)), _numpy(seen.outputs.flatten(1))]
-    found = [Layer(INPUT, centered_gram(ends[:1]))]
+    ends = [_numpy(x.flatten(1)), _numpy(observed.outputs.flatten(1))]
+    layers = [Layer(INPUT, centered_gram(ends[:1]))]
     pieces = all_features(module, x, names[1:]) if module is not None else []
     for name, group in groupby(pieces, key=lambda piece: piece[0]):
-        found.append(Layer(name, centered_gram(_numpy(rows) for _, rows in group)))
-    found.append(Layer(OUTPUT, centered_gram(ends[1:])))
-    return [layer for layer in found if np.isfinite(layer.gram).all()]
+        layers.append(Layer(name, centered_gram(_numpy(rows) for _, rows in group)))
+    layers.append(Layer(OUTPUT, centered_gram(ends[1:])))
+    return [layer for layer in layers if np.isfinite(layer.gram).all()]
 
 
 def _numpy(rows: Tensor) -> NDArray[Any]:
     return np.asarray(rows.detach().cpu().numpy())
 
 
-def on_grid(seen: Observed) -> tuple[tuple[int, int], NDArray[np.int64]] | None:
-    """Give the shape of the asked two-factor grid and the order that lists it, if it is whole."""
-    space, z = seen.task.space, seen.split.query.z
+def on_grid(observed: Observed) -> tuple[tuple[int, int], NDArray[np.int64]] | None:
+    """Shape of a complete two-factor grid of query points and the order that lists it, or None."""
+    space, z = observed.task.space, observed.split.query.z
     if not space.finite or len(space.shape) != 2:
         return None
     rows, cols = (len(np.unique(column)) for column in z.T)
@@ -218,8 +217,8 @@ def on_grid(seen: Observed) -> tuple[tuple[int, int], NDArray[np.int64]] | None:
     return (rows, cols), np.lexsort((z[:, 1], z[:, 0]))
 
 
-def _finite(found: Measured) -> Measured:
-    return {name: v for name, v in found.items() if np.ndim(v) or np.isfinite(v)}
+def _finite(measured: Measured) -> Measured:
+    return {name: v for name, v in measured.items() if np.ndim(v) or np.isfinite(v)}
 
 
 @diagnostic(
@@ -254,44 +253,49 @@ def _finite(found: Measured) -> Measured:
         beside=("transport_layers",),
     ),
 )
-def transport(seen: Observed) -> Measured:
+def transport(observed: Observed) -> Measured:
     """Factorization and held-out to seen volume of every layer over a two-factor grid.
 
-    Arrays run over `transport_layers`, from the input, computed like any layer, to the output;
-    layers that do not vary, or vary along a line only, have no volume and are left out.
-    `transport_maps` has the logarithm (base 10) of each cell's volume. The last hidden layer is the
-    one from which the output is read.
+    Arrays run over `transport_layers`, from the input to the output. Layers that are constant or
+    one-dimensional have no volume and are left out. `transport_maps` has the logarithm (base 10)
+    of each cell's volume. `last` is the hidden layer from which the output is read.
     """
-    if (grid := on_grid(seen)) is None or seen.split.inside.all() or not seen.split.inside.any():
+    if (
+        (grid := on_grid(observed)) is None
+        or observed.split.inside.all()
+        or not observed.split.inside.any()
+    ):
         return {}
     shape, order = grid
-    inside = seen.split.inside[order].reshape(shape)
-    x, module = seen.split.query.x, seen.module
+    inside = observed.split.inside[order].reshape(shape)
+    x, module = observed.split.query.x, observed.module
     names = stages(module, x) if module is not None else [INPUT]
-    asked = x[torch.from_numpy(order).to(x.device)]
+    ordered = x[torch.from_numpy(order).to(x.device)]
     ends = [
         metric(v.detach().cpu()[torch.from_numpy(order)].reshape(*shape, -1))
-        for v in (x, seen.outputs)
+        for v in (x, observed.outputs)
     ]
-    hidden = metrics(module, asked, names[1:], shape) if module is not None else []
-    found = [ends[0], *hidden, ends[1]]
-    factorization = np.array([m.factorization for m in found])
-    ratio = np.array([m.volume_ratio(inside) for m in found])
-    kept = np.isfinite(ratio)
-    if not kept.any():
+    hidden = metrics(module, ordered, names[1:], shape) if module is not None else []
+    metric_of_stage = [ends[0], *hidden, ends[1]]
+    factorization = np.array([m.factorization for m in metric_of_stage])
+    ratio = np.array([m.volume_ratio(inside) for m in metric_of_stage])
+    curved = np.isfinite(ratio)
+    if not curved.any():
         return {}
-    maps = np.stack([np.log10(m.volume + 1e-12) for m, k in zip(found, kept, strict=True) if k])
+    maps = np.stack(
+        [np.log10(m.volume + 1e-12) for m, k in zip(metric_of_stage, curved, strict=True) if k]
+    )
     last = names.index(last_hidden(module, names)) if module is not None else None
     return _finite(
         {
-            "transport_layers": np.array([*names, OUTPUT])[kept],
-            "transport_factorization": factorization[kept],
-            "transport_volume": ratio[kept],
+            "transport_layers": np.array([*names, OUTPUT])[curved],
+            "transport_factorization": factorization[curved],
+            "transport_volume": ratio[curved],
             "transport_maps": maps.astype(np.float32),
             "factorization_input": factorization[0],
             "factorization_last": np.nan if last is None else factorization[last],
             "factorization_output": factorization[-1],
-            "factorization_least": factorization[kept].min(),
+            "factorization_least": factorization[curved].min(),
             "volume_ratio_input": ratio[0],
             "volume_ratio_last": np.nan if last is None else ratio[last],
             "volume_ratio_output": ratio[-1],
@@ -309,13 +313,13 @@ def transport(seen: Observed) -> Measured:
         beside=("ranks_layers",),
     ),
 )
-def ranks(seen: Observed) -> Measured:
-    """Number of directions that the activations of every layer take up over a two-factor grid."""
-    if (grid := on_grid(seen)) is None or len(grid[1]) > LARGEST_GRAM:
+def ranks(observed: Observed) -> Measured:
+    """Effective dimension of the activations of every layer over a two-factor grid."""
+    if (grid := on_grid(observed)) is None or len(grid[1]) > LARGEST_GRAM:
         return {}
-    layers = [layer for layer in seen.once(grams) if layer.name != OUTPUT]
-    found = [gram_rank(layer.gram) for layer in layers]
-    columns = zip(Rank._fields, np.array(found, dtype=np.float64).T, strict=True)
+    layers = [layer for layer in observed.once(grams) if layer.name != OUTPUT]
+    rank_of_layer = [gram_rank(layer.gram) for layer in layers]
+    columns = zip(Rank._fields, np.array(rank_of_layer, dtype=np.float64).T, strict=True)
     return {
         "ranks_layers": np.array([layer.name for layer in layers]),
         **{f"ranks_{way}": v for way, v in columns},

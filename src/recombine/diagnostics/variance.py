@@ -1,4 +1,4 @@
-"""How much of the targets' variance a model explains, on what was shown and on the whole space."""
+"""Share of the targets' variance that a model explains, on the support and on the whole space."""
 
 from dataclasses import replace
 
@@ -15,50 +15,50 @@ from recombine.diagnostics.risk import ERROR_MAP, squared_error
 
 Cells = NDArray[np.int64]
 
-ENOUGH = 100  # asked points within the support that make fresh draws from it unnecessary
-BINS = 17  # of each coordinate in an error map of a continuous space
-EACH = 8  # asked points that a bin of it should hold
+ENOUGH = 100  # query points within the support; with fewer, fresh points are drawn from it
+BINS = 17  # per coordinate in an error map of a continuous space
+EACH = 8  # query points per bin of that map, on average
 
 
 def variance_weighted_r2(
     outputs: Shaped[Tensor, "n *shape"], targets: Shaped[Tensor, "n *shape"]
 ) -> float:
-    """Share of variance explained, all outputs taken together: 1 - Σ SSE / Σ SST.
+    """Share of variance explained, pooled over outputs: 1 - Σ SSE / Σ SST.
 
-    Predicting each output's mean scores 0. An error at a constant output counts, where scikit-learn
-    leaves it out; targets without any variance score 1 if they are met and 0 if not.
+    Predicting each output's mean scores 0. Unlike in scikit-learn, errors at constant outputs
+    count. If no target varies, the score is 1 for exact outputs and 0 otherwise.
     """
-    left = (outputs.double() - targets.double()).square().sum().item()
+    residual = (outputs.double() - targets.double()).square().sum().item()
     total = variance(targets) * targets.numel()
-    return 1 - left / total if total > 0 else float(left == 0)
+    return 1 - residual / total if total > 0 else float(residual == 0)
 
 
 def variance(targets: Shaped[Tensor, "n *shape"]) -> float:
-    """Mean over outputs of their variance: the error of each output's mean."""
+    """Variance averaged over outputs: the mean squared error of predicting each mean."""
     truth = targets.double()
     return float((truth - truth.mean(dim=0)).square().mean())
 
 
-def _fresh(seen: Observed, n: int) -> Data:
-    """Draw points from the support as training did, always the same ones."""
-    space, support = seen.task.space, seen.split.support
+def _fresh(observed: Observed, n: int) -> Data:
+    """Draw points from the support as training did, with a fixed seed."""
+    space, support = observed.task.space, observed.split.support
     z = support.draw(space, n, rng=np.random.default_rng(0))
-    return seen.task.data(z, device=str(seen.split.query.x.device))
+    return observed.task.data(z, device=str(observed.split.query.x.device))
 
 
-def _shown(seen: Observed) -> Observed:
-    """Look at asked points of the support, or at fresh draws from it where these are few.
+def _shown(observed: Observed) -> Observed:
+    """Restrict to query points in the support, or to fresh draws from it if they are few.
 
-    A plane or a narrow band holds next to none of the points that are drawn from the whole space.
+    Uniform draws from the whole space hardly ever hit a plane or a narrow band.
     """
-    split = seen.split
-    if split.inside.sum() >= ENOUGH or seen.task.space.listable or seen.model is None:
+    split = observed.split
+    if split.inside.sum() >= ENOUGH or observed.task.space.listable or observed.model is None:
         rows = np.flatnonzero(split.inside)
-        inside = replace(split, query=split.query.take(split.inside), inside=split.inside[rows])
-        return replace(seen, split=inside, outputs=seen.outputs[rows], known={})
-    data = _fresh(seen, max(ENOUGH, len(split.query)))
-    inside = replace(split, query=data, inside=np.ones(len(data), dtype=bool))
-    return replace(seen, split=inside, outputs=seen.outputs_on(data), known={})
+        restricted = replace(split, query=split.query.take(split.inside), inside=split.inside[rows])
+        return replace(observed, split=restricted, outputs=observed.outputs[rows], known={})
+    data = _fresh(observed, max(ENOUGH, len(split.query)))
+    restricted = replace(split, query=data, inside=np.ones(len(data), dtype=bool))
+    return replace(observed, split=restricted, outputs=observed.outputs_on(data), known={})
 
 
 @diagnostic(
@@ -71,31 +71,31 @@ def _shown(seen: Observed) -> Observed:
     ),
     Score("variance_*", "variance of the targets, summed over outputs"),
 )
-def explained(seen: Observed) -> Measured:
-    """Variance-weighted R² on what was shown, on what was not, and on all that was asked.
+def explained(observed: Observed) -> Measured:
+    """Variance-weighted R² on seen, on held-out and on all query points.
 
-    `r2_all` is about the whole space when points were asked of it uniformly. `r2_id` is about asked
-    points within the support, or fresh draws from it where fewer than a hundred were asked.
-    `variance_…` is what a mean squared error of the same points is divided by.
+    `r2_all` covers the whole space if the query points are uniform. `r2_id` uses query points
+    within the support, or fresh draws from it if these are fewer than a hundred. `variance_…` is
+    the mean squared error of predicting the mean at the same points.
     """
-    query, hidden = seen.split.query, ~seen.split.inside
+    query, hidden = observed.split.query, ~observed.split.inside
     if not query.y.is_floating_point():
         return {}
-    shown = seen.once(_shown)
-    groups = {"id": (shown.outputs, shown.split.query.y), "all": (seen.outputs, query.y)}
+    shown = observed.once(_shown)
+    groups = {"id": (shown.outputs, shown.split.query.y), "all": (observed.outputs, query.y)}
     if hidden.any():
         rows = np.flatnonzero(hidden)
-        groups["ood"] = (seen.outputs[rows], query.y[rows])
-    found: Measured = {}
-    for name, (outputs, truth) in groups.items():
-        if len(truth) > 1:
-            found[f"r2_{name}"] = variance_weighted_r2(outputs, truth)
-            found[f"variance_{name}"] = variance(truth)
-    return found
+        groups["ood"] = (observed.outputs[rows], query.y[rows])
+    measured: Measured = {}
+    for name, (outputs, targets) in groups.items():
+        if len(targets) > 1:
+            measured[f"r2_{name}"] = variance_weighted_r2(outputs, targets)
+            measured[f"variance_{name}"] = variance(targets)
+    return measured
 
 
 def _bins(space: Space, z: Points, bins: int) -> Cells:
-    """Number the cells that the first coordinates of the first two factors fall into."""
+    """Index the bins of the first coordinates of the first two factors."""
     places = []
     for f in space.factors[:2]:
         share = (z[:, space.blocks[f.name].start] - f.low) / (f.high - f.low)
@@ -104,27 +104,27 @@ def _bins(space: Space, z: Points, bins: int) -> Cells:
 
 
 @diagnostic(*ERROR_MAP)
-def block_map(seen: Observed) -> Measured:
+def block_map(observed: Observed) -> Measured:
     """Squared error over the first coordinates of the first two factors of a continuous space.
 
-    Each has 17 bins, or fewer where these would hold less than eight asked points; a bin belongs to
-    the support when draws from it fall there.
+    Each axis has 17 bins, or fewer if a bin would have less than eight query points on average. A
+    bin belongs to the support if draws from the support fall into it.
     """
-    space, query = seen.task.space, seen.split.query
+    space, query = observed.task.space, observed.split.query
     pair = space.factors[:2]
     if len(pair) < 2 or any(f.levels for f in pair) or not query.y.is_floating_point():
         return {}
     bins = min(BINS, max(1, int((len(query) / EACH) ** 0.5)))
-    error = squared_error(seen.outputs, query.y).double().cpu().numpy()
+    error = squared_error(observed.outputs, query.y).double().cpu().numpy()
     at, size, sides = _bins(space, query.z, bins), bins**2, (bins, bins)
     count = np.bincount(at, minlength=size)
     with np.errstate(invalid="ignore"):
         mean = np.bincount(at, weights=error, minlength=size) / count
-    drawn = seen.split.support.draw(space, 4 * BINS**2, rng=np.random.default_rng(0))
-    held = np.bincount(_bins(space, drawn, bins), minlength=size) > 0
+    drawn = observed.split.support.draw(space, 4 * BINS**2, rng=np.random.default_rng(0))
+    in_support = np.bincount(_bins(space, drawn, bins), minlength=size) > 0
     names = [f.name if f.dim == 1 else f"{f.name}[0]" for f in pair]
     return {
         "error_map": mean.reshape(sides),
-        "support": held.reshape(sides),
+        "support": in_support.reshape(sides),
         "factors": np.array(names),
     }

@@ -1,4 +1,4 @@
-"""Composition functions: how the parts that components draw become one output."""
+"""Composition functions: how the outputs of components (parts) become one output."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from torch import Tensor
 
 from recombine.core.error import Refused, nearest
 
-Combine = Callable[
-    ..., Tensor
-]  # (*parts) -> output, all with rows on axis 0 and channels on axis 1
+# (*parts) -> output; axis 0 are points, axis 1 channels
+Combine = Callable[..., Tensor]
 Part = Callable[[Tensor], Tensor]  # (n, latents of a component) -> (n, channels, …)
 
 
@@ -30,7 +29,7 @@ def add(*parts: Tensor) -> Tensor:
 
 
 def product(*parts: Tensor) -> Tensor:
-    """Multiply the parts, number by number."""
+    """Multiply the parts elementwise."""
     first, *rest = _alike("product", parts)
     for part in rest:
         first = first * part
@@ -38,7 +37,7 @@ def product(*parts: Tensor) -> Tensor:
 
 
 def step(*parts: Tensor) -> Tensor:
-    """Hide what lies behind: the first part is on top wherever its channels sum above zero."""
+    """Occlude: earlier parts are on top wherever the sum of their channels is positive."""
     *front, out = _alike("step", parts)
     for part in reversed(front):
         out = torch.where(part.sum(dim=1, keepdim=True) > 0, part, out)
@@ -46,13 +45,13 @@ def step(*parts: Tensor) -> Tensor:
 
 
 def sigmoid(*parts: Tensor, gain: float = 1.0) -> Tensor:
-    """Hide softly: a·σ(g m) + b·σ(-g m), where m is the sum of channels of the part `a` on top.
+    """Occlude smoothly: a·σ(g m) + b·σ(-g m), where m is the channel sum of `a`, on top.
 
     >>> sigmoid(torch.zeros(1, 2), torch.ones(1, 2))
     tensor([[0.5000, 0.5000]])
     """
     if not gain > 0:
-        raise Refused(f"A gain of {gain} was given to sigmoid; it must be positive.")
+        raise Refused(f"sigmoid() needs gain > 0; got {gain}.")
     *front, out = _alike("sigmoid", parts)
     for part in reversed(front):
         mass = gain * part.sum(dim=1, keepdim=True)
@@ -65,8 +64,8 @@ def alpha(*parts: Tensor) -> Tensor:
     for k, part in enumerate(_alike("alpha", parts)):
         if part.shape[1] != 4:
             raise Refused(
-                f"alpha lays parts with 4 channels (red, green, blue, opacity) over each other, "
-                f"but part {k + 1} has shape {tuple(part.shape)}. Give it an opacity channel."
+                f"alpha() needs parts with 4 channels (red, green, blue, opacity); part {k + 1} "
+                f"has shape {tuple(part.shape)}."
             )
     out = torch.zeros_like(parts[0][:, :3])
     for part in reversed(parts):
@@ -76,7 +75,7 @@ def alpha(*parts: Tensor) -> Tensor:
 
 
 def gated(*parts: Tensor) -> Tensor:
-    """Let what lies behind open a gate for what lies before it: a·tanh(Σ b) + b."""
+    """Gate each part by the one behind it: a·tanh(Σ b) + b."""
     *front, out = _alike("gated", parts)
     for part in reversed(front):
         out = part * torch.tanh(out.sum(dim=1, keepdim=True)) + out
@@ -86,12 +85,12 @@ def gated(*parts: Tensor) -> Tensor:
 def _alike(name: str, parts: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return the parts, or refuse because their shapes differ."""
     if not parts:
-        raise Refused(f"{name} was given no part; give one or more.")
+        raise Refused(f"{name}() needs at least one part; got none.")
     for k, part in enumerate(parts):
         if part.ndim < 2 or part.shape != parts[0].shape:
             raise Refused(
-                f"{name} combines parts of one shape (n, channels, …), but part {k + 1} of "
-                f"{len(parts)} has shape {tuple(part.shape)} and part 1 {tuple(parts[0].shape)}."
+                f"{name}() needs parts of one shape (n, channels, …); part 1 has shape "
+                f"{tuple(parts[0].shape)} and part {k + 1} {tuple(part.shape)}."
             )
     return parts
 
@@ -103,9 +102,9 @@ class Combination:
     name: str
     function: Combine
     pixelwise: bool | None = None
-    """Whether each position of the output depends on that position of the parts alone."""
+    """Whether each position of the output depends on the same position of the parts only."""
     differentiable: bool | None = None
-    """Whether it has a derivative everywhere; `None` if that is not known."""
+    """Whether it has a derivative everywhere; `None` if unknown."""
     instead: str = ""
     """A differentiable function of the same kind."""
 
@@ -128,51 +127,51 @@ COMBINATIONS = {
 
 
 def combination(name: str, **options: Any) -> Combination:
-    """Look a composition function up by name: `combination("sigmoid", gain=5)`.
+    """Look up a composition function by name: `combination("sigmoid", gain=5)`.
 
     >>> combination("step").differentiable
     False
     """
     if name not in COMBINATIONS:
         raise nearest("composition function", name, COMBINATIONS)
-    found = COMBINATIONS[name]
-    kinds = signature(found.function).parameters.values()
-    known = {p.name for p in kinds if p.kind is p.KEYWORD_ONLY}
+    entry = COMBINATIONS[name]
+    kinds = signature(entry.function).parameters.values()
+    allowed = {p.name for p in kinds if p.kind is p.KEYWORD_ONLY}
     for option in options:
-        if option not in known:
-            raise nearest(f"option of {name} called", option, known)
+        if option not in allowed:
+            raise nearest(f"option of {name} called", option, allowed)
     if not options:
-        return found
+        return entry
     label = f"{name}({', '.join(f'{k}={v:g}' for k, v in options.items())})"
     return Combination(
         label,
-        partial(found.function, **options),
-        found.pixelwise,
-        found.differentiable,
-        found.instead,
+        partial(entry.function, **options),
+        entry.pixelwise,
+        entry.differentiable,
+        entry.instead,
     )
 
 
 def known(combine: Combine) -> Combination:
-    """Say what is known about any composition function: of a stranger, nothing but its name."""
+    """Return what is known about a composition function; only the name if it is not built in."""
     if isinstance(combine, Combination):
         return combine
     inner = combine.func if isinstance(combine, partial) else combine
-    for found in COMBINATIONS.values():
-        if inner is found.function:
+    for entry in COMBINATIONS.values():
+        if inner is entry.function:
             if inner is combine:
-                return found
-            about = (found.pixelwise, found.differentiable, found.instead)
-            return Combination(found.name, combine, *about)
+                return entry
+            about = (entry.pixelwise, entry.differentiable, entry.instead)
+            return Combination(entry.name, combine, *about)
     return Combination(getattr(combine, "__name__", type(combine).__name__), combine)
 
 
 @dataclass(frozen=True)
 class Composition:
-    """A function of latents that composes one part a component: f(z) = C(φ_1(z_1), …, φ_K(z_K)).
+    """A composition of components: f(z) = C(φ_1(z_1), …, φ_K(z_K)).
 
-    Takes a list with the latents of each component, each (n, D_k), or, when `dims` is given, one
-    tensor (n, ΣD_k).
+    Takes a list with the latents (n, D_k) of each component or, if `dims` is set, one tensor
+    (n, ΣD_k).
     """
 
     parts: tuple[Part, ...]
@@ -180,41 +179,41 @@ class Composition:
     dims: tuple[int, ...] | None = None
 
     def __call__(self, z: Tensor | Sequence[Tensor]) -> Tensor:
-        """Draw the parts and compose them."""
+        """Evaluate the components and compose their outputs."""
         return self.combine(*self.components(z))
 
     def components(self, z: Tensor | Sequence[Tensor]) -> list[Tensor]:
-        """Draw every part."""
+        """Evaluate every component."""
         latents = self.split(z) if isinstance(z, Tensor) else list(z)
         if len(latents) != len(self.parts):
             raise Refused(
-                f"Latents of {len(latents)} components were given to {len(self.parts)} component "
-                "functions; give one tensor for each."
+                f"A composition of {len(self.parts)} components needs as many tensors of latents; "
+                f"got {len(latents)}."
             )
         return [self.draw(k, block) for k, block in enumerate(latents)]
 
     def draw(self, component: int, latents: Tensor) -> Tensor:
-        """Draw one part, or refuse because the component draws something else."""
+        """Evaluate one component; refuse an output of the wrong shape."""
         out = self.parts[component](latents)
         if not isinstance(out, Tensor) or out.ndim < 2 or len(out) != len(latents):
-            found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            actual = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
             raise Refused(
-                f"Component {component + 1} maps latents of shape {tuple(latents.shape)} to "
-                f"{found}; a component gives a tensor of shape ({len(latents)}, channels, …)."
+                f"Component {component + 1} must return a tensor ({len(latents)}, channels, …); "
+                f"got {actual} for latents of shape {tuple(latents.shape)}."
             )
         return out
 
     def split(self, z: Tensor) -> list[Tensor]:
-        """Cut points (n, ΣD_k) into the latents of each component."""
+        """Split points (n, ΣD_k) into the latents of each component."""
         if self.dims is None:
             raise Refused(
-                "One tensor of latents was given, but the composition does not know where to cut "
-                "it. Build it with dims=(D_1, …, D_K), or give a list with one tensor a component."
+                "A composition without dims needs a list with one tensor of latents per component; "
+                "got one tensor. Build it with dims=(D_1, …, D_K)."
             )
         if z.ndim != 2 or z.shape[1] != sum(self.dims):
             raise Refused(
-                f"Latents of shape {tuple(z.shape)} were given; components of {self.dims} "
-                f"coordinates take (n, {sum(self.dims)})."
+                f"Components of {self.dims} coordinates need latents (n, {sum(self.dims)}); got "
+                f"{tuple(z.shape)}."
             )
         return list(z.split(self.dims, dim=1))
 
@@ -222,15 +221,17 @@ class Composition:
 def compose(
     parts: Sequence[Part], combine: Combine | str, *, dims: Sequence[int] | None = None
 ) -> Composition:
-    """Join component functions by a composition function.
+    """Compose component functions with a composition function.
 
     >>> f = compose([torch.sin, torch.cos], "add", dims=(1, 1))
     >>> f(torch.zeros(1, 2))
     tensor([[1.]])
     """
     if not parts:
-        raise Refused("A composition was given no component; give one function or more.")
+        raise Refused("compose() needs at least one component; got none.")
     if dims is not None and len(dims) != len(parts):
-        raise Refused(f"{len(parts)} components were given, but {len(dims)} dims: one for each.")
+        raise Refused(
+            f"compose() needs one entry of dims per component; got {len(dims)} for {len(parts)}."
+        )
     c = combination(combine) if isinstance(combine, str) else known(combine)
     return Composition(tuple(parts), c, None if dims is None else tuple(map(int, dims)))

@@ -1,8 +1,8 @@
-"""Derivatives of a map, block by block of its latents: exact, by random probes, by differences.
+"""Derivatives of a map by blocks of latents: exact, by random probes, by finite differences.
 
-A map is batched: (n, dim) latents to (n, …) outputs, every row from its own row alone; give a map
-of one point as `torch.func.vmap(f)`. Everything is in forward mode, since latents are few and
-outputs many.
+A map is batched: (n, dim) latents to (n, …) outputs, each row a function of the same row of the
+input; wrap a map of one point as `torch.func.vmap(f)`. Everything uses forward mode, since latents
+are few and outputs many.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Index = slice | Sequence[int]
 Blocks = Space | Mapping[str, Index] | Sequence[Index]
 Partition = dict[str, list[int]]
 
-HELD = 1 << 18  # outputs times points times directions that are taken at once
+ROOM = 1 << 18  # outputs × points × directions per pass
 KINKED = (
     *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.ReLU6, nn.RReLU, nn.Hardtanh, nn.Hardsigmoid),
     *(nn.Threshold, nn.Hardshrink, nn.Softshrink, nn.MaxPool1d, nn.MaxPool2d),
@@ -35,7 +35,7 @@ KINKED = (
 
 
 def partition(blocks: Blocks, dim: int) -> Partition:
-    """Name the coordinates of each block, or refuse blocks that are not a partition of them.
+    """List the coordinates of each block; refuse blocks that are not a partition.
 
     >>> partition([slice(0, 2), [2]], 3)
     {'0': [0, 1], '1': [2]}
@@ -44,16 +44,16 @@ def partition(blocks: Blocks, dim: int) -> Partition:
         blocks = blocks.blocks
     if not isinstance(blocks, Mapping):
         blocks = {str(k): block for k, block in enumerate(blocks)}
-    found = {
+    coordinates_of = {
         name: list(range(dim)[b]) if isinstance(b, slice) else [int(i) for i in b]
         for name, b in blocks.items()
     }
-    listed = [i for block in found.values() for i in block]
-    strange = sorted({i for i in listed if not 0 <= i < dim})
+    listed = [i for block in coordinates_of.values() for i in block]
+    unknown = sorted({i for i in listed if not 0 <= i < dim})
     twice = sorted({i for i in listed if listed.count(i) > 1})
     missing = sorted(set(range(dim)) - set(listed))
     for what, which in (
-        ("do not exist", strange),
+        ("do not exist", unknown),
         ("occur twice", twice),
         ("are left out", missing),
     ):
@@ -62,17 +62,17 @@ def partition(blocks: Blocks, dim: int) -> Partition:
                 f"The blocks are not a partition of {dim} latents: coordinates "
                 f"{', '.join(map(str, which[:8]))}{', …' * (len(which) > 8)} {what}."
             )
-    if empty := [name for name, block in found.items() if not block]:
-        raise Refused(f"Block {empty[0]!r} is empty; give every block one coordinate or more.")
-    if len(found) < 2:
-        raise Refused(f"{len(found)} block was given; interaction needs two or more.")
-    return found
+    if empty := [name for name, block in coordinates_of.items() if not block]:
+        raise Refused(f"Every block needs at least one coordinate; block {empty[0]!r} is empty.")
+    if len(coordinates_of) < 2:
+        raise Refused(f"Interaction needs at least two blocks; got {len(coordinates_of)}.")
+    return coordinates_of
 
 
 def _some(z: Tensor) -> int:
-    """Give the number of latents, or refuse what is no table of points."""
+    """Number of latents; refuse anything but a table of points."""
     if z.ndim != 2 or not z.numel():
-        raise Refused(f"Latents of shape {tuple(z.shape)} were given; give one or more (n, dim).")
+        raise Refused(f"Latents need shape (n, dim) with n >= 1; got {tuple(z.shape)}.")
     return z.shape[1]
 
 
@@ -80,26 +80,26 @@ def outputs(f: Map, z: Tensor) -> Tensor:
     """Evaluate a map as (n, outputs), or refuse one that is not batched row by row."""
     _some(z)
     with torch.no_grad():
-        found, alone = f(z), f(z[:1])
-    if found.ndim < 1 or len(found) != len(z):
+        values, first = f(z), f(z[:1])
+    if values.ndim < 1 or len(values) != len(z):
         raise Refused(
-            f"The map gave shape {tuple(found.shape)} for {len(z)} points; it must give one row a "
-            "point. Wrap a map of one point in torch.func.vmap."
+            f"A map must return one row per point; got shape {tuple(values.shape)} for {len(z)} "
+            "points. Wrap a map of one point in torch.func.vmap."
         )
-    if not found.isfinite().all():
-        raise Refused("The map gives numbers that are not finite; check it at these latents.")
-    rounding = 64 * torch.finfo(z.dtype).eps * float(found.abs().max())
-    spread = float((found - found[:1]).abs().max())  # an offset common to all points hides nothing
-    if float((found[:1] - alone).abs().max()) > 1e-3 * spread + rounding:
+    if not values.isfinite().all():
+        raise Refused("The map returns values that are not finite at these latents.")
+    rounding = 64 * torch.finfo(z.dtype).eps * float(values.abs().max())
+    spread = float((values - values[:1]).abs().max())  # relative to this, not to a common offset
+    if float((values[:1] - first).abs().max()) > 1e-3 * spread + rounding:
         raise Refused(
-            "A point's outputs depend on the other points of its batch; put the model in eval()."
+            "A point's outputs depend on the other points of its batch; call model.eval() first."
         )
-    return found.reshape(len(z), -1)
+    return values.reshape(len(z), -1)
 
 
 @cache
 def _load_forward_mode() -> None:
-    """Let torch load its forward mode, once: doing so, it warns that parts of it are deprecated."""
+    """Load forward mode once; torch warns about deprecated parts of itself while loading."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
         vmap(lambda way: jvp(torch.sin, (way,), (way,))[1])(torch.zeros(1))
@@ -107,7 +107,7 @@ def _load_forward_mode() -> None:
 
 @contextmanager
 def forward_mode() -> Iterator[None]:
-    """Turn what torch says about a map without forward-mode derivatives into a refusal."""
+    """Turn torch's error about a map without forward-mode derivatives into a refusal."""
     _load_forward_mode()
     try:
         yield
@@ -151,22 +151,23 @@ def entries(
     loop: bool = False,
     chunk: int | None = None,
 ) -> Iterator[tuple[slice, slice, Tensor]]:
-    """Yield derivatives by some tuples of coordinates, in pieces (rows, points, values).
+    """Yield derivatives by tuples of coordinates, in pieces (rows, points, values).
 
-    A piece holds (tuples, points, outputs). Derivatives of a chain of linear and pointwise layers
-    are carried layer by layer; others are taken along `chunk` directions at once.
+    The values of a piece have shape (tuples, points, outputs). Derivatives of a chain of linear and
+    pointwise layers are propagated layer by layer; others are computed along `chunk` directions at
+    once.
     """
     z = z.contiguous()  # forward mode writes tangents in the layout of the points
     width = outputs(f, z[:1]).shape[1]
     parts = None if loop else cut(f, z)
-    room = 4 * HELD if parts else HELD
+    room = 4 * ROOM if parts else ROOM
     step = max(1, min(len(z), room // width))
-    some = chunk or max(1, room // (width * step))
+    per_pass = chunk or max(1, room // (width * step))
     where = [tuple(sorted(entry)) for entry in where]
     for i in range(0, len(z), step):
         points = slice(i, min(i + step, len(z)))
-        for j in range(0, len(where), some):
-            rows = slice(j, min(j + some, len(where)))
+        for j in range(0, len(where), per_pass):
+            rows = slice(j, min(j + per_pass, len(where)))
             if parts:
                 values = _carried(*parts, z[points], where[rows])
             else:
@@ -193,7 +194,7 @@ def _carried(
 
 
 def tensor(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
-    """All derivatives of an order, exactly: (n, outputs, dim, …), the same in every order of dims.
+    """All derivatives of an order, exact and symmetric in the dims: (n, outputs, dim, …).
 
     >>> cubic = lambda z: z[:, :1] * z[:, 1:] ** 2
     >>> tensor(cubic, torch.tensor([[1.0, 2.0]]), 2)[0, 0]
@@ -203,12 +204,12 @@ def tensor(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
     where = list(combinations_with_replacement(range(_some(z)), order))
     full: Tensor | None = None
     with torch.no_grad():
-        for rows, points, found in entries(f, z, where, **how):
+        for rows, points, values in entries(f, z, where, **how):
             if full is None:
-                full = found.new_empty(len(z), found.shape[-1], *[z.shape[1]] * order)
+                full = values.new_empty(len(z), values.shape[-1], *[z.shape[1]] * order)
             at = torch.tensor(where[rows]).T
-            for turned in permutations(range(order)):
-                full[points, :, *at[list(turned)]] = found.permute(1, 2, 0)
+            for order_of_dims in permutations(range(order)):
+                full[points, :, *at[list(order_of_dims)]] = values.permute(1, 2, 0)
     assert full is not None
     return full
 
@@ -223,21 +224,16 @@ def second(f: Map, z: Tensor, **how: Any) -> Tensor:
     return tensor(f, z, 2, **how)
 
 
-def third(f: Map, z: Tensor, **how: Any) -> Tensor:
-    """Third derivatives (n, outputs, dim, dim, dim)."""
-    return tensor(f, z, 3, **how)
-
-
 def energies(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
-    """Squared derivatives of an order, added over outputs: (n, dim, …); outputs are never kept."""
+    """Squared derivatives of an order, summed over outputs: (n, dim, …)."""
     where = list(combinations_with_replacement(range(_some(z)), order))
     full = z.new_zeros(len(z), *[z.shape[1]] * order)
     with torch.no_grad():
-        for rows, points, found in entries(f, z, where, **how):
+        for rows, points, values in entries(f, z, where, **how):
             at = torch.tensor(where[rows]).T
-            squares = found.square().sum(dim=2).T.to(full)
-            for turned in permutations(range(order)):
-                full[points, *at[list(turned)]] = squares
+            squares = values.square().sum(dim=2).T.to(full)
+            for order_of_dims in permutations(range(order)):
+                full[points, *at[list(order_of_dims)]] = squares
     return full
 
 
@@ -259,16 +255,9 @@ def within(label: Tensor, order: int) -> Tensor:
 
 
 def signs(shape: Sequence[int], like: Tensor, seed: int) -> Tensor:
-    """Draw -1 and 1 at even odds."""
-    source = torch.Generator().manual_seed(seed)
-    return (2 * torch.randint(2, tuple(shape), generator=source) - 1).to(like)
-
-
-def estimate(draws: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean over the first axis and its standard error."""
-    n = len(draws)
-    spread = draws.std(dim=0) / n**0.5 if n > 1 else torch.full_like(draws[0], torch.nan)
-    return draws.mean(dim=0), spread
+    """Draw -1 and 1 with equal probability."""
+    generator = torch.Generator().manual_seed(seed)
+    return (2 * torch.randint(2, tuple(shape), generator=generator) - 1).to(like)
 
 
 def _along(
@@ -276,30 +265,17 @@ def _along(
 ) -> Iterator[Tensor]:
     """Differentiate along stacks of directions, some at a time."""
     z = z.contiguous()
-    wide = outputs(f, z[:1]).shape[1]
-    some = chunk or max(1, HELD // (wide * len(z)))
-    for row in zip(*(w.split(some) for w in ways), strict=True):
+    width = outputs(f, z[:1]).shape[1]
+    per_pass = chunk or max(1, ROOM // (width * len(z)))
+    for row in zip(*(w.split(per_pass) for w in ways), strict=True):
         yield directional(f, z, *row, loop=loop)
-
-
-def probe_norms(
-    f: Map, z: Tensor, blocks: Blocks, *, probes: int = 8, seed: int = 0,
-    loop: bool = False, chunk: int | None = None,
-) -> Tensor:  # fmt: skip
-    """Estimate ‖∂f/∂z_k‖² of every output and block: (probes, n, blocks, outputs), unbiased."""
-    label = labels(partition(blocks, z.shape[1])).to(z.device)
-    mask = (label == torch.arange(int(label.max()) + 1, device=z.device)[:, None]).to(z)
-    u = signs((probes, 1, z.shape[1]), z, seed) * mask  # (probes, blocks, dim)
-    with torch.no_grad():
-        found = torch.cat(list(_along(f, z, [u.flatten(0, 1)], loop, chunk))).square()
-    return found.view(*u.shape[:2], *found.shape[1:]).transpose(1, 2)
 
 
 def probe_pairs(
     f: Map, z: Tensor, blocks: Blocks, *, probes: int = 8, seed: int = 0,
     loop: bool = False, chunk: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Estimate ‖D²f‖² between every two blocks: (probes, n, blocks, blocks), unbiased."""
+    """Unbiased estimates of ‖D²f‖² between every two blocks: (probes, n, blocks, blocks)."""
     label = labels(partition(blocks, z.shape[1])).to(z.device)
     k = int(label.max()) + 1
     mask = (label == torch.arange(k, device=z.device)[:, None]).to(z)
@@ -307,8 +283,8 @@ def probe_pairs(
     u, v = signs((2, probes, 1, z.shape[1]), z, seed)
     ways = [(u * mask[i]).flatten(0, 1), (v * mask[j]).flatten(0, 1)]
     with torch.no_grad():
-        found = [p.square().sum(dim=2) for p in _along(f, z, ways, loop, chunk)]
-    squares = torch.cat(found).unflatten(0, (probes, len(i))).to(z)
+        pieces = [p.square().sum(dim=2) for p in _along(f, z, ways, loop, chunk)]
+    squares = torch.cat(pieces).unflatten(0, (probes, len(i))).to(z)
     full = z.new_empty(probes, len(z), k, k)
     full[:, :, i, j] = full[:, :, j, i] = squares.transpose(1, 2)
     return full
@@ -318,31 +294,33 @@ def probe_cross(
     f: Map, z: Tensor, blocks: Blocks, order: int, *, probes: int = 8, seed: int = 0,
     shuffled: bool = False, loop: bool = False, chunk: int | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Estimate the energy of entries that touch two blocks or more, and of all: (probes, n) each.
+    """Estimate the energy of entries that involve two blocks or more, and of all: (probes, n) each.
 
-    Both are unbiased and take one derivative a block and one more for each probe. `shuffled` gives
-    each probe a random partition of the same sizes instead.
+    Both are unbiased and cost one derivative per block plus one for each probe. `shuffled` uses a
+    random partition with blocks of the same sizes for each probe instead.
     """
     label = labels(partition(blocks, z.shape[1])).to(z.device)
     k, dim = int(label.max()) + 1, z.shape[1]
-    source = torch.Generator().manual_seed(seed + 1)
-    own = []
+    generator = torch.Generator().manual_seed(seed + 1)
+    label_of_probe = []
     for _ in range(probes):
-        own.append(label[torch.randperm(dim, generator=source).to(z.device)] if shuffled else label)
-    mask = (torch.stack(own)[:, None] == torch.arange(k, device=z.device)[:, None]).to(z)
+        label_of_probe.append(
+            label[torch.randperm(dim, generator=generator).to(z.device)] if shuffled else label
+        )
+    mask = (torch.stack(label_of_probe)[:, None] == torch.arange(k, device=z.device)[:, None]).to(z)
     mask = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)  # all, then block by block
     ways = [(u[:, None] * mask).flatten(0, 1) for u in signs((order, probes, dim), z, seed)]
     with torch.no_grad():
-        found = torch.cat(list(_along(f, z, ways, loop, chunk))).unflatten(0, mask.shape[:2])
-    every, parts = found[:, 0], found[:, 1:].sum(dim=1)
-    return (every - parts).square().sum(dim=2), every.square().sum(dim=2)
+        slopes = torch.cat(list(_along(f, z, ways, loop, chunk))).unflatten(0, mask.shape[:2])
+    whole, parts = slopes[:, 0], slopes[:, 1:].sum(dim=1)
+    return (whole - parts).square().sum(dim=2), whole.square().sum(dim=2)
 
 
 def difference(f: Map, z: Tensor, *steps: Tensor) -> Tensor:
-    """Difference along steps (n, dim) in turn; for two f(z+a+b) - f(z+a) - f(z+b) + f(z).
+    """Finite cross difference; for two steps (n, dim) f(z+a+b) - f(z+a) - f(z+b) + f(z).
 
     With steps in different blocks it is 0 for all z, a, b if and only if the map is a sum over
-    blocks, whatever the map: no derivative is needed.
+    blocks. The map need not be differentiable.
     """
     total: Tensor | None = None
     with torch.no_grad():

@@ -10,9 +10,7 @@ import torch
 from torch import Tensor
 
 from recombine.core.error import Refused
-from recombine.core.sets import axes
 from recombine.core.space import Factor, Space
-from recombine.core.support import Support
 from recombine.core.task import Task, task
 
 REACH = 2.0  # inputs of the independent functions lie within ±REACH
@@ -101,11 +99,6 @@ def independent_sines(
 def independent_lines(count: int = 4) -> Task:
     """Repeat the numbers that were given: the linear control of independent sines."""
     return Task(line(count), lambda z: z, lambda z: z)
-
-
-def one_at_a_time(count: int = 4) -> Support:
-    """Show points of which at most one number differs from zero, each as often (sparse inputs)."""
-    return axes(*[0.0] * count)
 
 
 @task

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.error import Refused
-from recombine.core.space import Factor, Points, Space
+from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
 from recombine.tasks.banks.bank import Bank, digits
 from recombine.tasks.symbolic import addition
@@ -54,15 +54,6 @@ def pictures(
 
     exemplars = Space(tuple(Factor(f"image_{name}", images) for name in task.space.names))
     return Task(task.space * exemplars, show, lambda z: task.targets(z[:base]))
-
-
-def draw_images(task: Task, cells: Points, each: int, *, rng: Generator) -> Points:
-    """Complete points of the base task to `each` points of its picture version, images at random.
-
-    A picture version has too many points to list: draw some, then `task.data`.
-    """
-    z = np.repeat(np.asarray(cells, dtype=np.float64), each, axis=0)
-    return np.concatenate([z, task.space.draw(len(z), rng=rng)[:, z.shape[1] :]], axis=1)
 
 
 @task

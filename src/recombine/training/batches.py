@@ -1,4 +1,4 @@
-"""Batches of every model's data, side by side."""
+"""Stacked batches, one per model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recombine.core.task import Data
 def batches(
     datas: Sequence[Data], batch: int | None, seeds: Sequence[int], block: int = 64
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (models, batch, …) inputs and targets forever, each model in its own shuffle."""
+    """Yield (models, batch, …) inputs and targets forever; every seed has a separate shuffle."""
     n, models, device = len(datas[0]), len(seeds), datas[0].x.device
     shared = all(d is datas[0] for d in datas)
     x = datas[0].x if shared else torch.cat([d.x for d in datas])
@@ -23,7 +23,7 @@ def batches(
         y = y.expand(models, *y.shape) if shared else y.unflatten(0, (models, n))
         while True:
             yield x, y
-    start = torch.arange(models)[:, None] * (0 if shared else n)  # where a model's rows begin
+    start = torch.arange(models)[:, None] * (0 if shared else n)  # first row of each model's data
     sources = [torch.Generator().manual_seed(s) for s in seeds]
     left = [torch.empty(0, dtype=torch.int64) for _ in seeds]
     while True:

@@ -174,11 +174,6 @@ class Stacked(Ensemble):
         models, self.loss = [o.model for o in objectives], objectives[0].loss
         device = next(models[0].parameters()).device
         self.generators = [torch.Generator(device).manual_seed(s) for s in seeds]
-        coefficients = [dict(m.named_buffers()).get("coefficients") for m in models]
-        carried = [c for c in coefficients if c is not None]
-        self.coefficients = None
-        if len(carried) == len(models):
-            self.coefficients = cast(torch.stack(carried), dtype)
         self.parameters = []
         self.layers: list[tuple[nn.Module, list[Tensor]]] = []  # with their stacked weights
         for layers in zip(*map(layers_of, models), strict=True):
@@ -245,7 +240,7 @@ class Stacked(Ensemble):
         else:
             data = vmap(self.loss)(h, y)
         weights = [stacks[0] for _, stacks in self.layers if stacks]
-        return data, h, ChainState(weights, inputs[1:], self.coefficients)
+        return data, h, ChainState(weights, inputs[1:])
 
     def _draw(self, h: Tensor) -> Tensor:
         """Draw standard normal numbers, each model from its own generator."""

@@ -52,7 +52,7 @@ def conditions(cfg: Conditions) -> Result:
     merged = inseparable(lambda z: f(z @ turn), z @ torch.linalg.inv(turn), MERGED, cfg.n)["0"]
     return Result(
         {
-            "missing": float(independence.wanted - independence.together),
+            "missing": float(independence.needed - independence.together),
             "independence": independence.margin,
             "parts": float(max(p.parts for p in blocks.values())),
             "unity": min(p.margin for p in blocks.values()),

@@ -6,9 +6,7 @@ from recombine.training.penalties.chain import Chained as Chained
 from recombine.training.penalties.chain import ChainState as ChainState
 from recombine.training.penalties.chain import activity as activity
 from recombine.training.penalties.chain import chain_norm as chain_norm
-from recombine.training.penalties.chain import mixed as mixed
 from recombine.training.penalties.chain import run_chain as run_chain
-from recombine.training.penalties.chain import weigh as weigh
 from recombine.training.penalties.chain import weight_activity as weight_activity
 from recombine.training.penalties.curvature import interaction as interaction
 from recombine.training.penalties.low_rank import LowRank as LowRank

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -20,7 +20,6 @@ class ChainState:
 
     weights: list[Tensor]  # (…, inputs, outputs) of each linear layer
     activities: list[Tensor]  # (…, n, units): input of each linear layer but the first
-    coefficients: Tensor | None = None  # (…, penalties): set by `weigh`
     cache: dict[float, list[Tensor]] = field(default_factory=dict, repr=False)
 
     def moments(self, alpha: float) -> list[Tensor]:
@@ -56,7 +55,7 @@ def run_chain(model: nn.Module, x: Tensor | None = None) -> ChainState:
                 activities.append(x)
             x = x if isinstance(layer, Noise) else layer(x)
     weights = [layer.weight.mT for layer in linear]
-    return ChainState(weights, activities[1:], getattr(model, "coefficients", None))
+    return ChainState(weights, activities[1:])
 
 
 @dataclass(frozen=True)
@@ -114,34 +113,3 @@ def weight_activity(weight: float = 1e-3, alpha: float = 2.0) -> Chained:
         return torch.stack(layers).sum(dim=0)
 
     return Chained(weight, term)
-
-
-def mixed(*penalties: Chained) -> Chained:
-    """Add penalties with coefficients that each model carries, one per penalty.
-
-    So models with different penalties train as one stack: `weigh` gives a model its coefficients,
-    and a penalty whose coefficient is 0 has no effect.
-    """
-    if not penalties:
-        raise Refused("mixed() needs one penalty or more; got none.")
-
-    def term(chain: ChainState) -> Tensor:
-        coefficients = chain.coefficients
-        count = 0 if coefficients is None else coefficients.shape[-1]
-        if coefficients is None or count != len(penalties):
-            raise Refused(
-                f"mixed() has {len(penalties)} penalties, but the model carries {count} "
-                "coefficients; set one per penalty with weigh(model, coefficients)."
-            )
-        terms = torch.stack([p.weight * p.term(chain) for p in penalties], dim=-1)
-        return (coefficients * terms).sum(dim=-1)
-
-    return Chained(1.0, term, reads_activity=any(p.reads_activity for p in penalties))
-
-
-def weigh(model: nn.Module, coefficients: Sequence[float]) -> nn.Module:
-    """Give a model the coefficients that `mixed` reads; they are not part of its saved state."""
-    device = next((p.device for p in model.parameters()), None)
-    values = torch.tensor([*map(float, coefficients)], device=device)
-    model.register_buffer("coefficients", values, persistent=False)
-    return model
