@@ -7,6 +7,7 @@ import pytest
 from recombine.core.claim import CLAIMS
 from recombine.core.error import Refused
 from recombine.core.registry import shelves
+from recombine.core.score import schema
 from recombine.runs.judge import judge_all
 from recombine.runs.store import Store
 
@@ -51,12 +52,14 @@ def test_a_finding_whose_verdict_has_changed_is_refused(generate):
         published.fill("{a.c|holds}")
 
 
-def test_every_claim_has_been_measured():
+def test_every_claim_has_been_measured_and_every_stored_score_is_declared():
     shelves()
     records = list(Store(ROOT / "results").records())
     judged = {j.claim.name: j for j in judge_all(records)}
     assert set(judged) == set(CLAIMS)
     assert all(j.verdict.seeds >= j.claim.seeds for j in judged.values())
+    stored = {(r.experiment, name) for r in records for name in r.scores}
+    assert not {(e, name) for e, name in stored if schema(name, e) is None}
 
 
 def test_records_hold_only_json():

@@ -142,10 +142,12 @@ def test_what_an_experiment_returns_can_be_drawn_as_declared(name):
     for record, arrays in smoke(name, entry.configure("smoke")):
         for key in record.scores:
             score = schema(key, name)
-            assert score is None or score.draw == "number", key
+            assert score is not None, f"{key} is not declared"
+            assert score.draw == "number", key
         for key, value in arrays.items():
             score = schema(key, name)
-            if score is not None and score.draw != "number":
+            assert score is not None, f"{key} is not declared"
+            if score.draw != "number":
                 assert np.ndim(value) in DIMENSIONS[score.draw], key
 
 

@@ -162,3 +162,43 @@ def crossfade(observed: Observed) -> Measured:
         "fade_edges": r2(np.stack([lower, upper], axis=1)),
         "fade_truth": r2(truth[:, None]),
     }
+
+
+@diagnostic(
+    Score(
+        "angle_error",
+        "mean error of the angle whose true image is closest to a held-out output",
+        unit="degrees",
+        better="lower",
+    ),
+    Score("angle_error_fade", "the same error for the cross-fade", unit="degrees"),
+)
+def angle(observed: Observed) -> Measured:
+    """Error of the angle that held-out outputs show, next to that of the cross-fade.
+
+    For images whose last factor is called `angle`. Outputs are compared with the true images of the
+    same other factors.
+    """
+    query, train, hidden = observed.split.query, observed.split.train, ~observed.split.inside
+    if observed.task.space.names[-1] != "angle" or query.y.ndim != 3 or not hidden.any():
+        return {}
+    outputs, truth, shown = (
+        v.detach().cpu().double().flatten(1).numpy() for v in (observed.outputs, query.y, train.y)
+    )
+
+    def error(images: Array, rows: NDArray[np.int64]) -> float:
+        shows = np.empty(len(rows))
+        for rest in np.unique(query.z[rows, :-1], axis=0):
+            same = (query.z[:, :-1] == rest).all(axis=1)
+            at = same[rows]
+            shows[at] = look_like(images[at], truth[same], query.z[same, -1])
+        return float(apart(shows, query.z[rows, -1]).mean())
+
+    rows = np.flatnonzero(hidden)
+    neighbors = edges(query.z[hidden], train.z)
+    share = neighbors.share[:, None]
+    fade = (1 - share) * shown[neighbors.lower] + share * shown[neighbors.upper]
+    measured: Measured = {"angle_error": error(outputs[rows], rows)}
+    if len(neighbors.rows):
+        measured["angle_error_fade"] = error(fade, rows[neighbors.rows])
+    return measured

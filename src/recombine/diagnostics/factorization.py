@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
@@ -15,6 +16,7 @@ from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.core.space import Array
+from recombine.diagnostics.risk import blank, squared_error
 from recombine.diagnostics.transport import INPUT, OUTPUT, grams, on_grid
 
 Kind = Literal["factorized", "radial", "three_valued"]
@@ -290,3 +292,25 @@ def kernel_fits(observed: Observed) -> Measured:
             if np.isfinite(value := getattr(fit, way)):
                 measured[f"{kind}_{way}"] = value
     return measured
+
+
+@diagnostic(
+    Score(
+        "kernel_risk_ood",
+        "held-out error of a kernel that depends only on which factors two cells share",
+        unit="of a constant answer's",
+    )
+)
+def kernel_risk(observed: Observed) -> Measured:
+    """Held-out error of the three-valued kernel, fitted to the targets of seen cells.
+
+    A baseline that memorizes: its predictions in a hole are sums of training images of the same row
+    or column. κ1 is chosen by leaving out seen cells.
+    """
+    grid, query, inside = on_grid(observed), observed.split.query, observed.split.inside
+    if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():
+        return {}
+    fit = kernel_fit(query.y.cpu().numpy(), query.z, inside, "three_valued")
+    base = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
+    base_ood = float(base[torch.from_numpy(~inside).to(base.device)].mean())
+    return {"kernel_risk_ood": fit.ood / base_ood} if base_ood > 0 else {}

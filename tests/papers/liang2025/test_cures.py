@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recombine.core.diagnostic import Observed
 from recombine.core.error import Refused
 from recombine.core.support import NotCompositional
-from recombine.papers.liang2025.hidden_square import Square, hidden_square, kernel_answer, worlds
+from recombine.diagnostics.factorization import kernel_risk
+from recombine.papers.liang2025.hidden_square import Square, hidden_square, worlds
 
 TINY = Square(side=7, steps=12, width=8, channels=2, depth=1, batch=8)
 RENDERED = replace(TINY, decoder="low_rank", encoding="one_hot")
@@ -68,9 +70,9 @@ def test_penalties_need_embeddings() -> None:
 
 def test_the_memorizing_kernel_errs_as_its_closed_form() -> None:
     """At 28 pixels its error is 0.0045 to 0.0059, for a blank one of 0.0040."""
-    _, (split,) = worlds(Square(side=28), [0])
-    found = kernel_answer(split)["kernel_risk_ood"]
-    assert 0.0044 / 0.00401 < found < 0.0060 / 0.00401
+    task, (split,) = worlds(Square(side=28), [0])
+    error = kernel_risk(Observed(task, split, split.query.y))["kernel_risk_ood"]
+    assert 0.0044 / 0.00401 < error < 0.0060 / 0.00401
 
 
 def test_a_hole_over_whole_rows_is_announced() -> None:

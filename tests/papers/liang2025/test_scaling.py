@@ -110,7 +110,7 @@ def test_shown_bumps_lie_beside_the_hole_and_stripes_have_one_factor():
 
 @pytest.mark.parametrize("wrong", [{"hole": 1.0}, {"stripes": -1.0}, {"steps": 1, "batch": 1}])
 def test_a_world_that_cannot_be_is_refused(wrong):
-    with pytest.raises(Refused, match="hole between 0 and 1"):
+    with pytest.raises(Refused, match="0 < hole < 1"):
         scaling.search(replace(scaling.Need(), **wrong), 0)
 
 

@@ -14,10 +14,9 @@ from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
 from recombine.core.diagnostic import Measured, Observed, measure
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
+from recombine.core.score import Score
 from recombine.core.sets import box, cross, values
 from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.factorization import kernel_fit
-from recombine.diagnostics.risk import blank, squared_error
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.models.rendering import Rendered, low_rank, pixel_transformer, spatial_mlp
 from recombine.runs.record import Record
@@ -33,6 +32,7 @@ OUTPUTS = (
     "error_map",
     "superposition",
     "kernel_fits",
+    "kernel_risk",
     "examples",
 )
 LAYERS = ("transport", "ranks", "factorization")
@@ -40,55 +40,55 @@ LAYERS = ("transport", "ranks", "factorization")
 
 @dataclass(frozen=True)
 class Square(Training):
-    """A bump world with a hidden region, a decoder, and how long it trains."""
+    """Bump images with a held-out region, a decoder, and its training."""
 
     decoder: Literal["mlp", "cnn", "transformer", "spatial", "low_rank", "outer"] = "mlp"
-    """mlp, cnn and transformer are standard; spatial is an MLP that is told each pixel's place;
-    low_rank draws every value of a factor as an image; outer multiplies a drawing of each."""
+    """mlp, cnn and transformer are standard; spatial is an MLP that receives each pixel's position;
+    low_rank learns an image for every value of a factor; outer multiplies a profile per factor."""
     encoding: Literal["population", "one_hot", "ramp"] = "population"
-    """How each coordinate is written: a bump of activity, one unit, or the number itself."""
+    """Code of each coordinate: a bump of activity, one unit, or the number itself."""
     hole: str = "center"
-    """What is hidden: center, corner, or low:high,low:high for x and y (half-open)."""
+    """Held-out region: center, corner, or low:high,low:high for x and y (half-open)."""
     side: int = 14
     """Pixels along one side of the image, and positions along each axis."""
     sigma: float = 1.0
     """Width of the bump in pixels."""
     polarity: Literal["dark", "bright"] = "dark"
     stripes: float = 0.0
-    """Also show stripes, images of one factor alone: this many for each bump shown."""
+    """Stripes (images of one factor alone) in the training set, per bump."""
     absent: Literal["zeros", "mean", "outside"] = "zeros"
     """How a stripe's absent factor is encoded."""
     samples: int = 0
-    """Training examples drawn with replacement; 0 shows every cell of the support once."""
+    """Training examples drawn with replacement; 0 trains on every cell of the support once."""
     entropy: float = 0.0
-    """Weight of the penalty that drives the images of low_rank to rank 1 (paper: 0.1)."""
+    """Weight of the penalty that lowers the rank of low_rank's images to 1 (paper: 0.1)."""
     variance: float = 0.0
     """Weight of the penalty that turns the images of low_rank into stripes (paper: 0.01)."""
     width: int = 256
-    """Units a layer (mlp), or of a pixel's token (spatial, transformer)."""
+    """Units per layer (mlp), or size of a pixel's token (spatial, transformer)."""
     channels: int = 32
-    """Channels a layer (cnn)."""
+    """Channels per layer (cnn)."""
     depth: int = 3
     """Hidden layers (all but low_rank and outer)."""
     hidden: int = 4
-    """Hidden units for each of a token's (transformer)."""
+    """Hidden units per unit of a token (transformer)."""
     dropout: float = 0.0
-    """Share of activations set to zero in training (transformer)."""
+    """Dropout rate (transformer)."""
     steps: int = 4000
     decay: float = 0.01
     """Weight decay of AdamW."""
     anneal: bool = True
-    """Let the learning rate fall to zero along a half cosine."""
+    """Decay the learning rate to zero along a half cosine."""
     follow: bool = False
-    """Ask for the hidden square a hundred times during training, and average the last five."""
+    """Measure errors a hundred times during training, and average the last five."""
     layers: bool = True
-    """Look at every layer as well: its kernel, its geometry and its rank."""
+    """Measure every layer as well: its kernel, geometry and rank."""
 
 
 def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
-    """Make the task and what each seed is shown of it."""
+    """Build the task and the split of each seed."""
     if cfg.stripes < 0:
-        raise Refused(f"{cfg.stripes:g} stripes a bump were asked for; give 0 or more.")
+        raise Refused(f"hidden_square needs stripes >= 0; got {cfg.stripes:g}.")
     kind = (cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
     task = striped_bumps(*kind, absent=cfg.absent) if cfg.stripes else bumps(*kind)
     shown = ~hole(cfg.hole, cfg.side)
@@ -96,13 +96,13 @@ def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     if not cfg.stripes:
         return task, [task.split(shown, n=cfg.samples or None, rng=rng) for rng in rngs]
     whole = box(x=(0, cfg.side), y=(0, cfg.side))
-    lonely = cross(x=[cfg.side], y=[cfg.side]) - values(x=[cfg.side], y=[cfg.side])
+    single = cross(x=[cfg.side], y=[cfg.side]) - values(x=[cfg.side], y=[cfg.side])
     splits = []
     for rng in rngs:
         plain = task.split(shown & whole, n=cfg.samples or None, rng=rng, query=whole)
-        z = np.resize(lonely.points(task.space), (round(cfg.stripes * len(plain.train)), 2))
-        both = task.data(np.concatenate([plain.train.z, z]))
-        splits.append(replace(plain, train=both))
+        z = np.resize(single.points(task.space), (round(cfg.stripes * len(plain.train)), 2))
+        joined = task.data(np.concatenate([plain.train.z, z]))
+        splits.append(replace(plain, train=joined))
     return task, splits
 
 
@@ -129,49 +129,45 @@ def build(cfg: Square, data: Data, seed: int) -> nn.Module:
 
 
 def penalties(cfg: Square) -> list[Penalty]:
-    """List the penalties with a weight; only low_rank has what they look for."""
+    """List the penalties with a weight; they need the decoder low_rank."""
     terms = [(rank_entropy, cfg.entropy), (stripe_variance, cfg.variance)]
     return [penalty(weight) for penalty, weight in terms if weight]
 
 
 def embeddings(model: nn.Module, when: str) -> Measured:
-    """Return the images that a low-rank decoder draws for some values of each factor."""
+    """Return the images of a low-rank decoder for some values of each factor."""
     if not isinstance(model, Rendered):
         return {}
     some = torch.linspace(0, model.side - 1, 4).round().long().to(next(model.parameters()).device)
     with torch.no_grad():
-        drawn = [part.images(some) for part in (model.across, model.down)]
-    return {f"embeddings_{when}": torch.stack(drawn)}  # (factors, values, rows, columns)
-
-
-def kernel_answer(split: Split) -> Measured:
-    """Score a kernel that knows only which coordinates two cells share, beside the network.
-
-    Its one number is chosen by leaving out seen cells. In the hole its answers are sums of images
-    of the same row or column: a pure memorizer.
-    """
-    query, inside = split.query, split.inside
-    if inside.all() or len(np.unique(query.z[inside], axis=0)) < 2:
-        return {}
-    found = kernel_fit(query.y.cpu().numpy(), query.z, inside, "three_valued")
-    base = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
-    return {
-        "kernel_risk_ood": found.ood / float(base[torch.from_numpy(~inside).to(base.device)].mean())
-    }
+        images = [part.images(some) for part in (model.across, model.down)]
+    return {f"embeddings_{when}": torch.stack(images)}  # (factors, values, rows, columns)
 
 
 @experiment(
     smoke={"side": 7, "steps": 30, "width": 16, "channels": 4, "depth": 1},
     paper={"side": 28, "samples": 2000, "channels": 64, "steps": 12500},
     seeds_per_job=lambda cfg: 8 if cfg.decoder in ("mlp", "outer") else 1,
-)
+    scores=[
+        Score("factorization_lost", "factorization of the input minus that of the last layer"),
+        Score("volume_left", "held-out to seen volume, last layer divided by input"),
+        Score(
+            "risk_*_late",
+            "error over a constant output's, mean of the last five measurements in training",
+            unit="of a constant answer's",
+            better="lower",
+        ),
+        Score("embeddings_*", "images of some values of each factor, before or after training",
+              draw="none"),
+    ],
+)  # fmt: skip
 def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
-    """A decoder sees a bump everywhere except in a square, and is asked to draw it there."""
+    """A decoder trains on bumps everywhere except in a square, and is tested in the square."""
     task, splits = worlds(cfg, seeds)
 
-    def risks(seen: Observed) -> Mapping[str, float]:
-        found, _ = measure(seen, ("risk",))
-        return {name: found[name] for name in ("risk_id", "risk_ood") if name in found}
+    def risks(observed: Observed) -> Mapping[str, float]:
+        measured, _ = measure(observed, ("risk",))
+        return {name: measured[name] for name in ("risk_id", "risk_ood") if name in measured}
 
     return trial(
         cfg,
@@ -190,15 +186,15 @@ def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
 
 
 def further_scores(trained: Trained) -> Measured:
-    """Compare the last layer with the input, the network with a kernel, and keep some images."""
-    scores, late = trained.scores, trained.history.scores
-    found: Measured = kernel_answer(trained.split)
+    """Compare the last layer with the input; average late scores; store some images."""
+    scores, tracked = trained.scores, trained.history.scores
+    further: Measured = {}
     if {"factorization_input", "factorization_last"} <= set(scores):
-        found["factorization_lost"] = scores["factorization_input"] - scores["factorization_last"]
+        further["factorization_lost"] = scores["factorization_input"] - scores["factorization_last"]
     if {"volume_ratio_input", "volume_ratio_last"} <= set(scores):
-        found["volume_left"] = scores["volume_ratio_last"] / scores["volume_ratio_input"]
-    found |= {f"{name}_late": mean(values[-5:]) for name, values in late.items()}
-    return found | embeddings(trained.model, "end")
+        further["volume_left"] = scores["volume_ratio_last"] / scores["volume_ratio_input"]
+    further |= {f"{name}_late": mean(history[-5:]) for name, history in tracked.items()}
+    return further | embeddings(trained.model, "end")
 
 
 def settings(size: str, decoder: str, encoding: str) -> Run:

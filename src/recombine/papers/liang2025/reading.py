@@ -1,4 +1,4 @@
-"""Liang et al. 2025, the other way round: reading where a bump is instead of drawing it."""
+"""Liang et al. 2025, the inverse task: an encoder that reads a bump's position from the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,31 +22,31 @@ from recombine.training.fit import cosine
 
 @dataclass(frozen=True)
 class Reading(Training):
-    """A bump world with a hidden region, and a network that reads it or draws it."""
+    """Bump images with a held-out region, and an encoder or a decoder of them."""
 
     direction: Literal["read", "draw"] = "read"
-    """read takes the image and gives the code; draw takes the code and gives the image."""
+    """read maps images to codes; draw maps codes to images."""
     encoding: Literal["population", "ramp"] = "population"
     """The code of each coordinate: a bump of activity, or the number itself."""
     hole: str = "center"
-    """What is hidden: center, corner, or low:high,low:high for x and y (half-open)."""
+    """Held-out region: center, corner, or low:high,low:high for x and y (half-open)."""
     side: int = 14
     """Pixels along one side of the image, and positions along each axis."""
     sigma: float = 1.0
     """Width of the bump in pixels."""
     polarity: Literal["dark", "bright"] = "bright"
     samples: int = 0
-    """Training examples drawn with replacement; 0 shows every cell of the support once."""
+    """Training examples drawn with replacement; 0 trains on every cell of the support once."""
     channels: int = 16
     """Of the first convolution, doubled twice (read), or of every layer (draw)."""
     steps: int = 800
     batch: int = 16
     lr: float = 3e-3
-    """Learning rate; it falls along a cosine."""
+    """Initial learning rate; it decays along a cosine."""
 
 
 def backwards(task: Task) -> Task:
-    """Give what was to be produced, and ask for what was given."""
+    """Swap inputs and targets."""
     return Task(task.space, inputs=task.targets, targets=task.inputs)
 
 
@@ -57,28 +57,28 @@ def decoded(codes: Tensor, side: int) -> NDArray[np.float64]:
     return codes.reshape(-1, 2, side).argmax(dim=2).double().cpu().numpy()
 
 
-def reading_scores(seen: Observed, side: int) -> dict[str, float]:
-    """Score what was read: error relative to the mean of the codes shown, and places within one.
+def reading_scores(observed: Observed, side: int) -> dict[str, float]:
+    """Error relative to the mean training code, and share of positions within one pixel.
 
-    `position_deep` leaves out hidden cells next to a shown one, as for decoders.
+    `position_deep` leaves out held-out cells next to a seen one, as for decoders.
     """
-    split: Split = seen.split
+    split: Split = observed.split
     query, inside = split.query, split.inside
-    error = (seen.outputs - query.y).square().mean(dim=1).double().cpu().numpy()
+    error = (observed.outputs - query.y).square().mean(dim=1).double().cpu().numpy()
     mean = (split.train.y.mean(dim=0) - query.y).square().mean(dim=1).double().cpu().numpy()
-    hit = np.abs(decoded(seen.outputs, side) - query.z).max(axis=1) <= 1
-    table = np.zeros(seen.task.space.size, dtype=bool)
-    at = seen.task.space.index(query.z)
+    hit = np.abs(decoded(observed.outputs, side) - query.z).max(axis=1) <= 1
+    table = np.zeros(observed.task.space.size, dtype=bool)
+    at = observed.task.space.index(query.z)
     table[at] = inside
-    far = deep(table.reshape(seen.task.space.shape)).ravel()[at]
-    found = {}
+    far = deep(table.reshape(observed.task.space.shape)).ravel()[at]
+    scores = {}
     for name, rows in (("id", inside), ("ood", ~inside)):
-        found[f"mse_{name}"] = float(error[rows].mean())
-        found[f"risk_{name}"] = float(error[rows].mean() / mean[rows].mean())
+        scores[f"mse_{name}"] = float(error[rows].mean())
+        scores[f"risk_{name}"] = float(error[rows].mean() / mean[rows].mean())
     for name, rows in (("id", inside), ("ood", ~inside), ("deep", far)):
         if rows.any():
-            found[f"position_{name}"] = float(hit[rows].mean())
-    return found
+            scores[f"position_{name}"] = float(hit[rows].mean())
+    return scores
 
 
 @experiment(
@@ -88,7 +88,7 @@ def reading_scores(seen: Observed, side: int) -> dict[str, float]:
     seeds_per_job=lambda cfg: 1,
 )
 def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
-    """An encoder sees a bump everywhere except in a square, and is asked where it is there."""
+    """An encoder reads the position of a bump, in training everywhere except in a square."""
     drawing = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
     task = backwards(drawing) if cfg.direction == "read" else drawing
     splits = [
@@ -124,7 +124,7 @@ def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
 
 
 def read_and_draw(size: str) -> dict[str, Run]:
-    """Read, and draw with what a decoder needs; chosen on in-distribution error only."""
+    """Settings of encoder and decoder, chosen on in-distribution error only."""
     longer: Run = {"channels": 64, "steps": 3125} if size == "paper" else {}
     return {"read": {}, "draw": {"direction": "draw", **longer}}
 

@@ -1,4 +1,4 @@
-"""Liang et al. 2025: a digit that turns, with a gap of angles that are never shown."""
+"""Liang et al. 2025: a rotating digit with a gap of held-out angles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,114 +9,96 @@ import numpy as np
 from torch import Tensor, nn
 
 from recombine.core.claim import Run, claim
-from recombine.core.diagnostic import Measured, Observed, predict
+from recombine.core.diagnostic import Measured, predict
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
+from recombine.core.score import Score
 from recombine.core.sets import box
 from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.crossfade import apart, edges, look_like
 from recombine.models.upsampling import upsampler
 from recombine.runs.trial import Trained, Training, trial
 from recombine.tasks.banks.bank import load
 from recombine.tasks.rotation import exemplars, rotations
 from recombine.training.fit import cosine
 
-STRIP = 9  # pictures across the gap, edges included; one more stands on each side
+STRIP = 9  # images across the gap, including its edges; one more on each side
 
 
 @dataclass(frozen=True)
 class Turning(Training):
-    """Images that turn, a gap of angles in which one of them is never shown, and a decoder."""
+    """Rotating images, a gap of held-out angles of one of them, and a decoder."""
 
     classes: Literal["one", "all"] = "one"
-    """One digit, given by the angle alone, or all ten, given by class and angle."""
+    """One digit, with the angle as input, or all ten, with class and angle."""
     digit: int = 4
     """The digit that has a gap."""
     low: float = 160.0
-    """Where the gap begins, in degrees."""
+    """First angle of the gap, in degrees."""
     high: float = 200.0
-    """Where it ends; this angle is shown."""
+    """End of the gap; this angle is in the training set."""
     bank: Literal["digits", "mnist"] = "digits"
-    """Where images come from, seed s taking image s of each class; mnist needs `data get`."""
+    """Source of images; seed s takes image s of each class. mnist needs `data get`."""
     data_dir: str = ""
-    """Folder with the bank's files (IDX, NPZ, or PNG by class); empty takes the cache."""
+    """Folder with the bank's files (IDX, NPZ, or PNG by class); empty uses the cache."""
     angles: int = 1000
-    """Angles of each digit, evenly on the circle."""
+    """Angles of each digit, evenly spaced on the circle."""
     channels: int = 32
     """Channels of the first two maps; the last has half."""
     front: int = 64
-    """Units of a ReLU layer before the first map; 0 makes it by one linear layer (the paper's)."""
+    """Units of a ReLU layer before the first map; 0 for a single linear layer (the paper's)."""
     steps: int = 600
     lr: float = 3e-3
-    """Learning rate; it falls along a cosine."""
+    """Initial learning rate; it decays along a cosine."""
 
 
 def world(cfg: Turning, seed: int) -> tuple[Task, Split]:
-    """Make the task of a seed's images, and show all angles but the gap of one digit."""
+    """Build the task of a seed's images; train on all angles but the gap of one digit."""
     if not 0 < cfg.low < cfg.high < 360:
         raise Refused(
-            f"A gap from {cfg.low:g} to {cfg.high:g} degrees was asked for; it must begin after 0 "
-            "and end before 360."
+            f"rotation needs 0 < low < high < 360 degrees; got low={cfg.low:g} and "
+            f"high={cfg.high:g}."
         )
     if not 0 <= cfg.digit <= 9 or cfg.angles < 8 or cfg.channels < 2:
         raise Refused(
-            f"Digit {cfg.digit} at {cfg.angles} angles with {cfg.channels} channels was asked for; "
-            "give a digit from 0 to 9, 8 angles or more, and 2 channels or more."
+            "rotation needs a digit from 0 to 9, angles >= 8 and channels >= 2; got "
+            f"digit={cfg.digit}, angles={cfg.angles} and channels={cfg.channels}."
         )
     bank = load(cfg.bank, Path(cfg.data_dir) if cfg.data_dir else None)
     classes = [cfg.digit] if cfg.classes == "one" else list(range(10))
     task = rotations(exemplars(bank, classes, seed))
-    mine = classes.index(cfg.digit)
-    shown = ~box(digit=(mine, mine + 1), angle=(cfg.low, cfg.high))
+    row = classes.index(cfg.digit)
+    shown = ~box(digit=(row, row + 1), angle=(cfg.low, cfg.high))
     circle = np.arange(cfg.angles) * 360 / cfg.angles
     which = np.repeat(np.arange(len(classes)), cfg.angles)
     z = np.stack([which, np.tile(circle, len(classes))], axis=1)
-    query = task.data(z, chunk=1024)  # turning takes many times the memory of an image
+    query = task.data(z, chunk=1024)  # rotation needs many times the memory of an image
     inside = shown.contains(task.space, query.z)
     if inside.all():
-        raise Refused(f"No angle of {cfg.angles} lies in the gap; give more angles, or widen it.")
+        raise Refused(
+            f"None of {cfg.angles} angles lies in the gap; use more angles or a wider gap."
+        )
     return task, Split(shown, query.take(inside), query, inside)
 
 
 def drawing_loss(prediction: Tensor, target: Tensor) -> Tensor:
-    """Squared error plus a tenth of the absolute one, as the authors train."""
-    away = prediction - target
-    return away.square().mean() + 0.1 * away.abs().mean()
-
-
-def angles_off(seen: Observed) -> dict[str, float]:
-    """Mean error of the angle that held-out outputs look like, theirs and the cross-fade's."""
-    query, train, hidden = seen.split.query, seen.split.train, ~seen.split.inside
-    mine = query.z[:, 0] == query.z[hidden][0, 0]
-    drawn, truth, shown = (
-        v.double().flatten(1).cpu().numpy() for v in (seen.outputs[hidden], query.y[mine], train.y)
-    )
-    found = edges(query.z[hidden], train.z)
-    share = found.share[:, None]
-    fade = (1 - share) * shown[found.lower] + share * shown[found.upper]
-    true = query.z[hidden, 1]
-    return {
-        name: float(apart(look_like(images, truth, query.z[mine, 1]), true[rows]).mean())
-        for name, images, rows in (
-            ("angle_error", drawn, slice(None)),
-            ("angle_error_fade", fade, found.rows),
-        )
-    }
+    """Squared error plus a tenth of the absolute error, the authors' loss."""
+    error = prediction - target
+    return error.square().mean() + 0.1 * error.abs().mean()
 
 
 def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
-    """Draw the digit at angles across the gap, beside the truth and the cross-fade."""
+    """Outputs at angles across the gap, next to true images and cross-fades."""
     step = (cfg.high - cfg.low) / (STRIP - 1)
     at = np.linspace(cfg.low, cfg.high, STRIP)
     at = np.concatenate([[max(0.0, cfg.low - step)], at, [min(360.0, cfg.high + step)]])
-    mine = cfg.digit if cfg.classes == "all" else 0
-    asked = task.data(np.stack([np.full(len(at), mine), at], axis=1))
-    truth = asked.y.numpy()
+    row = cfg.digit if cfg.classes == "all" else 0
+    data = task.data(np.stack([np.full(len(at), row), at], axis=1))
+    truth = data.y.numpy()
     share = ((at - cfg.low) / (cfg.high - cfg.low)).clip(0, 1)[:, None, None]
     return {
         "strip_angle": at,
         "strip_truth": truth,
-        "strip_drawn": predict(model, asked.x),
+        "strip_drawn": predict(model, data.x),
         "strip_fade": ((1 - share) * truth[1] + share * truth[-2]).astype(np.float32),
     }
 
@@ -126,9 +108,15 @@ def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
     # 200 epochs of the 889 shown angles.
     paper={"bank": "mnist", "channels": 128, "front": 0, "steps": 5600, "lr": 1e-3},
     seeds_per_job=lambda cfg: 1,
+    scores=[
+        Score("strip_angle", "angles across the gap", draw="none"),
+        Score("strip_truth", "true images at these angles", draw="none"),
+        Score("strip_drawn", "outputs at these angles", draw="none"),
+        Score("strip_fade", "cross-fades of the gap's edges", draw="none"),
+    ],
 )
 def rotation(cfg: Turning, seeds: Sequence[int]) -> list[Result]:
-    """A network draws a digit turned by an angle, and is asked for angles that were never shown."""
+    """A decoder of a rotated digit is tested on a gap of held-out angles."""
     tasks, splits = zip(*[world(cfg, seed) for seed in seeds], strict=True)
 
     def build(data: Data, seed: int) -> nn.Module:
@@ -136,8 +124,7 @@ def rotation(cfg: Turning, seeds: Sequence[int]) -> list[Result]:
         return upsampler(data, channels=channels, front=cfg.front, seed=seed)
 
     def further(trained: Trained) -> Measured:
-        observed = trained.observed
-        return angles_off(observed) | strip(cfg, observed.task, trained.model)
+        return strip(cfg, trained.observed.task, trained.model)
 
     return trial(
         cfg,
@@ -145,7 +132,7 @@ def rotation(cfg: Turning, seeds: Sequence[int]) -> list[Result]:
         tasks,
         splits,
         build,
-        diagnostics=("risk", "crossfade", "examples"),
+        diagnostics=("risk", "crossfade", "angle", "examples"),
         after=further,
         options={"weight_decay": 1e-4},
         loss=drawing_loss,

@@ -99,6 +99,9 @@ def module_outputs(trained: Trained) -> Measured:
         Score("rmse", "error of the best affine map from a module's output", better="lower"),
         Score("rmse_input", "the same from the module's input"),
         Score("rmse_*", "error of the best affine map from one module's output", better="lower"),
+        Score("x", "inputs of the modules' curves", draw="none"),
+        Score("said", "affine map of each module's output", draw="none"),
+        Score("wanted", "the functions to recover", draw="none"),
     ],
 )
 def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:

@@ -93,7 +93,13 @@ def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measur
 @experiment(
     smoke={"steps": 20, "samples": 100},
     paper={"steps": 62_500, "lr": 1e-3, "anneal": False},
-    scores=[Score("parameters", "number of weights and biases")],
+    scores=[
+        Score("parameters", "number of weights and biases"),
+        Score("truth", "targets on a grid", draw="none"),
+        Score("drawn", "outputs on the grid", draw="none"),
+        Score("shown", "grid points in the training support", draw="none"),
+        Score("asked", "grid points in the query", draw="none"),
+    ],
 )
 def extrapolation(cfg: Surface, seeds: Sequence[int]) -> list[Result]:
     """A network sees a function of two numbers in parts of the plane and is tested elsewhere."""

@@ -165,6 +165,16 @@ def further_scores(cfg: Parts, trained: Trained) -> Measured:
         Score("mse_train", "training error", better="lower"),
         Score("mse_noisy", "test error with noise left on where it was in training"),
         Score("moved_others", "movement of outputs that do not depend on a shifted input"),
+        Score("moved_pruned", "the same after small weights are set to zero"),
+        Score("worse_others", "error of these outputs after the shift, relative to before"),
+        Score("pruned_layers", "share of layers with two modes of weights", share=True),
+        Score("excess_out", "mean eigengap beyond that of shuffled weights, outgoing weights"),
+        Score("cross_out", "mean share of absolute weight between modules, outgoing weights"),
+        Score("dead_out", "mean share of units without outgoing weights", share=True),
+        Score("sorted_out_*", "absolute weights of a layer, sorted by module", draw="none"),
+        Score("spectrum_out_*", "eigenvalues of a layer's Laplacian", draw="none"),
+        Score("offsets", "shifts of the first input", draw="none"),
+        Score("shift_errors", "error of each output before and at each shift", draw="none"),
     ],
 )
 def modules(cfg: Parts, seeds: Sequence[int]) -> list[Result]:

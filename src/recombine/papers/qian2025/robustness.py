@@ -143,6 +143,11 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
         Score("moved_others", "movement of outputs that do not depend on a shifted input"),
         Score("forgot_others", "error that other outputs gain while one is retrained"),
         Score("learned_again", "error of the retrained output, relative to before"),
+        Score("amounts", "amounts of noise", draw="none"),
+        Score("noisy_*", "error at each amount of noise of this power", draw="none"),
+        Score("offsets", "shifts of the first input", draw="none"),
+        Score("shifted", "error at each shift", draw="none"),
+        Score("*_lesson", "error of each output before or after one is retrained", draw="none"),
     ],
 )
 def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:

@@ -106,6 +106,9 @@ def first(sizes: Sequence[int], gaps: Sequence[float], threshold: float) -> Leas
         Score("reached", "whether some number of samples sufficed"),
         Score("gap_*", "eigengap with the fewest and the most samples", better="higher"),
         Score("worst_fit", "largest final training loss", better="lower"),
+        Score("tried", "numbers of samples", draw="none"),
+        Score("gaps", "eigengap at each number of samples", draw="none"),
+        Score("losses", "final training loss at each number of samples", draw="none"),
     ],
 )  # fmt: skip
 def samples(cfg: Amounts, seeds: Sequence[int]) -> list[Result]:
