@@ -39,7 +39,7 @@ def test_separate_networks_are_a_chain_of_blocks():
     jac = torch.func.vmap(torch.func.jacrev(lambda x: model(x[None])[0]))(data.x)
     assert (jac[:, ~torch.eye(4, dtype=torch.bool)] == 0).all()
     assert (jac[:, torch.eye(4, dtype=torch.bool)] != 0).all()
-    with pytest.raises(Refused, match="one output for each input"):
+    with pytest.raises(Refused, match="one output per input"):
         separate(Data(data.z, data.x, data.y[:, :2]))
 
 
