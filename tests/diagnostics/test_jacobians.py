@@ -48,7 +48,14 @@ def test_slopes_are_those_of_brute_force(decoder, chunk, ways):
     found = slot_slopes(decode, z, chunk=chunk, ways=ways)
     assert found.shape == (2, 3, 8, 8)
     torch.testing.assert_close(found, wanted)
-    torch.testing.assert_close(slot_maps(decode, z), wanted / wanted.sum(dim=1, keepdim=True))
+    shares_of_slots = wanted / wanted.sum(dim=1, keepdim=True)
+    torch.testing.assert_close(slot_maps(decode, z), shares_of_slots)
+    if decoder == "transformer":
+        torch.testing.assert_close(slot_maps(decode, z, separate=True), shares_of_slots)
+        where = torch.rand(2, 8, 8) < 0.3
+        some = slot_maps(decode, z, separate=True, where=where)
+        torch.testing.assert_close(some.movedim(1, 3)[where], shares_of_slots.movedim(1, 3)[where])
+        assert (some.movedim(1, 3)[~where] == 1 / 3).all()
 
 
 def test_probes_come_near_the_norm_of_the_slopes():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 from inspect import unwrap
 
 import numpy as np
@@ -18,13 +19,17 @@ from recombine.maps.slots import Work
 from recombine.models.attention import fourier
 from recombine.models.slots import slot_autoencoder
 from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, transformer_autoencoder
+from recombine.training.ensemble import Objective
 from recombine.training.fit import fit
+from recombine.training.loss import mse, sum_of_squares
 from recombine.training.penalties import Batch, attention_interaction, latent_capacity
 from recombine.training.penalties.slots import divergence, shared_attention
 
 TINY = {"channels": 8, "width": 8, "query": 8, "inner": 8, "hidden": (8, 8), "drawing": (8,)}
 TINY |= {"drawing_channels": 8}
-KINDS = [(e, d) for e in ("transformer", "attention") for d in ("transformer", "broadcast")]
+KINDS = [
+    (e, d) for e in ("transformer", "attention", "dense") for d in ("transformer", "broadcast")
+]
 
 
 def images(side=8, n=4, depth=3) -> Data:
@@ -288,65 +293,80 @@ def test_capacity_is_torchs_divergence():
     torch.testing.assert_close(found, 0.3 * own.sum(dim=(1, 2)).mean())
 
 
-def counted(model) -> list[int]:
-    """Count the passes through an encoder from now on."""
-    calls = [0]
-
-    def hook(*_):
-        calls[0] += 1
-
-    model.encoder.register_forward_hook(hook)
-    return calls
-
-
-def test_penalties_read_the_pass_that_the_loss_has_made():
+def test_penalties_read_the_forward_pass_of_the_loss():
     data = images()
     model = transformer_autoencoder(data, **TINY)
-    calls, batch = counted(model), Batch(data.x, data.y)
-    model(data.x)
-    both = [latent_capacity()(model, batch), attention_interaction()(model, batch)]
-    assert calls == [1]
-    sum(both).backward()
-    assert calls == [1]
+    calls = []
+    model.encoder.register_forward_hook(lambda *_: calls.append(1))
+    penalties = [latent_capacity(), attention_interaction()]
+    Objective(model, mse, penalties)(data.x, data.y)
+    assert len(calls) == 1
+    for penalty in penalties:  # called alone, a penalty makes its own pass
+        penalty(model, Batch(data.x, data.y))
+    assert len(calls) == 3
 
 
-def test_a_pass_is_not_read_twice_nor_for_other_inputs_or_weights():
+# random pixels
+
+
+def terms_of(model, data, draws=None):
+    """Return the summed squared error and the interaction of one pass."""
+    loss = partial(sum_of_squares, outputs=data.y[0].numel())
+    objective = Objective(model, loss, [attention_interaction()])
+    return torch.stack(objective(data.x, data.y, draws=draws, apart=True)[1:])
+
+
+def test_losses_of_random_pixels_average_to_the_full_loss():
+    """Over all groups of pixels, the mean is the loss of the image; over draws, nearly."""
     data = images()
-    model = transformer_autoencoder(data, **TINY)
-    calls, batch = counted(model), Batch(data.x, data.y)
-    penalty = attention_interaction()
-    model(data.x)
-    penalty(model, Batch(data.x.clone(), data.y))
-    assert calls == [2]  # another tensor
-    model(data.x)
-    penalty(model, batch).backward()
-    penalty(model, batch).backward()
-    assert calls == [4]  # the graph was used up
-    model(data.x)
+    model = transformer_autoencoder(data, pixels=16, variational=False, **TINY).double()
+    data = Data(data.z, data.x.double(), data.y.double())
     with torch.no_grad():
-        model.head.bias += 1
-    penalty(model, batch)
-    assert calls == [6]  # a weight has changed
-    with torch.no_grad():
-        data.x[0] += 1
-    penalty(model, batch)
-    assert calls == [7]  # the input has changed
-    model.eval()
-    penalty(model, batch)
-    assert calls == [8]
-    model(data.x)
-    assert model.memory.last is None  # nothing is held in evaluation
+        full = terms_of(model, data, {})
+        groups = torch.randperm(64, generator=torch.Generator().manual_seed(0)).view(4, 16)
+        parts = torch.stack([terms_of(model, data, {"pixels": group}) for group in groups])
+        torch.testing.assert_close(parts.mean(dim=0), full)
+        assert (parts.std(dim=0) > 0).all()  # a single group differs
+        torch.manual_seed(0)
+        drawn = torch.stack([terms_of(model, data) for _ in range(200)])
+    error = drawn.std(dim=0) / 200**0.5
+    assert ((drawn.mean(dim=0) - full).abs() < 4 * error).all()
 
 
-def test_a_trained_model_can_be_copied_and_saved():
+def test_pixels_are_those_of_the_whole_image():
+    data = images()
+    model = transformer_autoencoder(data, pixels=5, **TINY).eval()
+    z, some = model.encode(data.x), torch.tensor([3, 60, 0])
+    torch.testing.assert_close(model.decode(z, some), model.decode(z).flatten(2)[:, :, some])
+    assert model(data.x).shape == data.x.shape  # evaluation decodes everything
+    work = model.train().run(data.x)
+    assert work.drawn.shape == (4, 3, 5)
+    assert len(set(work.pixels.tolist())) == 5
+
+
+@pytest.mark.parametrize("variational", [True, False])
+def test_stacked_autoencoders_train_as_alone(variational):
+    """Every model draws its noise and its pixels from its own seed, whoever trains beside it."""
+    options = {"encoder": "dense", "units": (8,), "pixels": 9, "variational": variational, **TINY}
+    data = images(n=12)
+    data = Data(data.z, data.x.double(), data.x.double())
+    penalties = [attention_interaction(0.1)] + [latent_capacity(0.1)] * variational
+    fitting = {"steps": 6, "batch": 5, "lr": 1e-2, "penalties": penalties}
+    models = [transformer_autoencoder(data, seed=s, **options).double() for s in (4, 7)]
+    alone = [transformer_autoencoder(data, seed=s, **options).double() for s in (4, 7)]
+    histories = fit(models, data, seed=[4, 7], **fitting)
+    assert [h.engine for h in histories] == ["map", "map"]
+    for model, seed, other in zip(alone, (4, 7), models, strict=True):
+        fit(model, data, seed=seed, engine="turn", **fitting)
+        torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=1e-9, atol=1e-11)
+
+
+def test_a_model_can_be_copied_and_saved():
     data = images()
     model = transformer_autoencoder(data, **TINY)
     model(data.x)
     for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert again.memory.last is None
         torch.testing.assert_close(again.eval()(data.x), model.eval()(data.x))
-        model.train()
-        model(data.x)
 
 
 def test_penalties_refuse_models_that_do_not_show_their_work():

@@ -320,6 +320,18 @@ def test_mapped_models_are_as_alone(build):
         assert kept == ["unused.weight", "unused.bias", "out.bias"]
 
 
+@pytest.mark.parametrize("batch", [7, None])
+def test_models_that_share_data_in_groups_train_as_alone(batch):
+    datas = [sample(seed=s) for s in (0, 0, 1)]
+    datas[1] = datas[0]
+    models = [chain(s) for s in range(3)]
+    fit(models, datas, steps=5, batch=batch, engine="stack")
+    for i, data in enumerate(datas):
+        alone = chain(i)
+        fit(alone, data, steps=5, batch=batch, seed=i)
+        same(models[i], alone)
+
+
 def test_frozen_layers_stay_in_a_stack():
     models = [chain(s) for s in range(2)]
     for m in models:
@@ -443,6 +455,9 @@ def test_schedules():
     assert cosine(0.2)(1.0) == pytest.approx(0.2)
     assert [warm_up(0.5)(t) for t in (0.0, 0.25, 0.9)] == [0.0, 0.5, 1.0]
     assert warm_up(0.0)(0.0) == 1.0
+    late = warm_up(0.6, start=0.2)
+    assert [late(t) for t in (0.1, 0.4, 0.6, 1.0)] == pytest.approx([0.0, 0.5, 1.0, 1.0])
+    assert [warm_up(0.3, start=0.3)(t) for t in (0.2, 0.3)] == [0.0, 1.0]
 
 
 def test_predict_is_the_model_in_pieces():

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from recombine.core.error import Refused
@@ -28,6 +28,31 @@ def slot_slopes(
         sizes = [_slopes(decode, part, some, shape).abs().sum(dim=2) for some in axes.split(ways)]
         maps.append(torch.cat(sizes).unflatten(0, (k, dim)).sum(dim=1).transpose(0, 1))
     return torch.cat(maps)
+
+
+def separate_slopes(
+    decode: Callable[[Tensor, Tensor], Tensor],
+    z: Float[Tensor, "n k d"],
+    where: Bool[Tensor, "n *places"],
+) -> Float[Tensor, "n k *places"]:
+    """Return `slot_slopes` of a decoder that decodes each pixel separately, given its index.
+
+    Exact, in reverse mode: one derivative per pixel and channel, for all points at once. That is
+    cheaper than one derivative of the image per dimension of the code. Slopes are 0 where they are
+    not needed, outside of `where`.
+    """
+    needed = where.flatten(1)
+    maps = z.new_zeros(len(z), z.shape[1], needed.shape[1])
+    for pixel, points in enumerate(needed.T):
+        if not points.any():
+            continue
+        leaf = z[points].detach().requires_grad_()
+        with torch.enable_grad():
+            channels = decode(leaf, torch.tensor([pixel], device=z.device)).flatten(1).sum(dim=0)
+        slopes = [torch.autograd.grad(c, leaf, retain_graph=True)[0] for c in channels]
+        maps[points, :, pixel] = torch.stack(slopes).abs().sum(dim=(0, 3))
+    slopes_of_slots: Tensor = maps.unflatten(2, where.shape[1:])
+    return slopes_of_slots
 
 
 def probed_slopes(
@@ -81,9 +106,27 @@ def shares(slopes: Float[Tensor, "n k *places"]) -> Float[Tensor, "n k *places"]
 
 
 def slot_maps(
-    decode: Decode, z: Float[Tensor, "n k d"], *, probes: int = 0, chunk: int = 4
+    decode: Callable[..., Tensor],
+    z: Float[Tensor, "n k d"],
+    *,
+    probes: int = 0,
+    chunk: int = 4,
+    separate: bool = False,
+    where: Bool[Tensor, "n rows cols"] | None = None,
 ) -> Float[Tensor, "n k rows cols"]:
-    """Share of each slot in the slopes of each pixel; an estimate if `probes` is set."""
+    """Return each slot's share of the slopes of each pixel.
+
+    - decode: (n, slots, dim) slots to (n, channels, rows, columns) images
+    - probes: estimate the shares by this many random directions per slot; 0 is exact
+    - chunk: points at once, in forward mode
+    - separate: `decode` decodes each pixel separately and takes the indices of some pixels as a
+      second argument; the same shares then cost less, in reverse mode
+    - where: pixels that are needed, if decoded separately; others count for all slots alike
+    """
+    if separate:
+        if where is None:
+            where = torch.ones(len(z), *_shape(decode, z)[1:], dtype=torch.bool, device=z.device)
+        return shares(separate_slopes(decode, z, where))
     if probes:
         return shares(probed_slopes(decode, z, probes=probes, chunk=chunk))
     return shares(slot_slopes(decode, z, chunk=chunk))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -74,78 +72,27 @@ def decode(model: Slotted, z: Tensor, *, chunk: int = 512) -> Tensor:
 class Work:
     """Outputs and intermediates of one forward pass."""
 
-    drawn: Tensor
+    drawn: Tensor  # images, or (n, channels, pixels) if only `pixels` were decoded
     mean: Tensor  # (n, slots, dim): the code, or the mean of its posterior
     spread: Tensor | None = None  # (n, slots, dim): the posterior's standard deviation, if any
     attention: Sequence[Tensor] = ()  # per layer: (n, heads, slots, pixels), sums to 1 over slots
-
-
-class Memory:
-    """Holds the last forward pass in training until it is backpropagated or a weight changes."""
-
-    def __init__(self) -> None:
-        self.last: tuple[Tensor, Work] | None = None
-        self.tensors: list[Tensor] = []  # the input and the weights of that pass
-        self.versions: list[int] = []  # how often these had been written to
-
-    def keep(self, module: nn.Module, x: Tensor, work: Work) -> None:
-        """Replace the pass by that of `x`, if it is differentiable and in training."""
-        self.last, self.tensors = None, []
-        if not (work.drawn.requires_grad and module.training):
-            return
-        self.last, self.tensors = (x, work), [x, *module.parameters()]
-        self.versions = [t._version for t in self.tensors]
-        memory = weakref.ref(self)
-        for tensor in (work.drawn, work.mean, *work.attention):
-            if tensor.requires_grad:
-                tensor.register_hook(lambda _: _forget(memory))  # backpropagation frees the graph
-
-    def recall(self, module: nn.Module, x: Tensor) -> Work | None:
-        """Return the pass if it was made from this very tensor `x` and is still valid."""
-        if self.last is None or self.last[0] is not x:
-            return None
-        valid = module.training and torch.is_grad_enabled()
-        valid = valid and self.versions == [t._version for t in self.tensors]
-        return self.last[1] if valid else None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle without the pass."""
-        return Memory, ()
-
-
-def _forget(reference: weakref.ref[Memory]) -> None:
-    memory = reference()
-    if memory is not None:
-        memory.last, memory.tensors = None, []
+    pixels: Tensor | None = None  # indices of the decoded pixels, row by row; None for all
 
 
 class Transparent(Slotted):
-    """An autoencoder that exposes its forward pass: the posterior of its code, and attention.
-
-    A forward pass in training is remembered, so that penalties read it instead of repeating it.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.memory = Memory()
+    """An autoencoder that exposes its forward pass: the posterior of its code, and attention."""
 
     @abstractmethod
-    def run(self, x: Tensor) -> Work:
-        """Encode and decode, and return the intermediates too."""
+    def draws(self, x: Tensor, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """Draw the random numbers of a forward pass in the present mode; none if it needs none."""
 
-    def work(self, x: Tensor) -> Work:
-        """Recall the forward pass that this training step has made with `x`, or make one."""
-        work = self.memory.recall(self, x)
-        if work is None:
-            work = self.run(x)
-            self.memory.keep(self, x, work)
-        return work
+    @abstractmethod
+    def run(self, x: Tensor, draws: Mapping[str, Tensor] | None = None) -> Work:
+        """Encode and decode with these random numbers, or new ones; return intermediates too."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Encode and decode, and remember the pass."""
-        work = self.run(x)
-        self.memory.keep(self, x, work)
-        return work.drawn
+        """Encode and decode."""
+        return self.run(x).drawn
 
 
 def assign(cost: Tensor) -> Tensor:

@@ -187,13 +187,19 @@ class DecoderLayer(nn.Module):
         """Update (n, pixels, query), or (pixels, query) that all images share; return attention."""
         n, k, inner = slots.shape
         heads = self.heads
-        key, value = self.key_value(self.norm_slots(slots)).view(n, k, 2, heads, -1).unbind(dim=2)
-        key = key.transpose(1, 2) * self.scale  # (n, heads, slots, inner / heads)
+
+        def per_image(t: Tensor) -> Tensor:  # (heads, n · slots, …) to (n, heads · slots, …)
+            images: Tensor = t.unflatten(1, (n, k)).transpose(0, 1)
+            return images.flatten(1, 2)
+
+        # One product per head for all slots of all images; one per image would be slow.
+        both = self.key_value(self.norm_slots(slots)).view(n * k, 2, heads, -1)
+        key, value = both.permute(1, 2, 0, 3).unbind(dim=0)  # (heads, n · slots, inner / heads)
+        key = key * self.scale
         query_weight = self.query.weight.view(heads, inner // heads, -1)
         out_weight = self.out.weight.view(-1, heads, inner // heads).permute(1, 2, 0)
-        keys = (key @ query_weight).flatten(1, 2)  # (n, heads · slots, query)
-        bias = (key @ self.query.bias.view(heads, -1, 1)).flatten(1, 2)
-        values = (value.transpose(1, 2) @ out_weight).flatten(1, 2)  # (n, heads · slots, query)
+        keys, values = per_image(key.bmm(query_weight)), per_image(value.bmm(out_weight))
+        bias = per_image((key * self.query.bias.view(heads, 1, -1)).sum(dim=2, keepdim=True))
         queries = self.norm_query(h).expand(n, -1, -1)
         logits = torch.baddbmm(bias, keys, queries.mT).unflatten(1, (heads, k))
         attention = logits.softmax(dim=2)  # over slots; slow if this short axis were the last
@@ -234,13 +240,21 @@ class TransformerDecoder(nn.Module):
         _xavier(self.layers)
         self.readout = _mlp(query, *drawing, depth)
 
-    def forward(self, z: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Decode (n, depth, side, side); return each layer's (n, heads, slots, pixels) too."""
-        slots, h, attention = self.slots(z), self.pixels(self.positions), []
+    def forward(self, z: Tensor, pixels: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Decode (n, depth, side, side); return each layer's (n, heads, slots, pixels) too.
+
+        With the indices of some `pixels`, decode only these: (n, depth, pixels).
+        """
+        positions = self.positions
+        if pixels is not None:
+            positions = positions.index_select(0, pixels)
+        slots, h, attention = self.slots(z), self.pixels(positions), []
         for layer in self.layers:
             h, weights = layer(h, slots)
             attention.append(weights)
         image: Tensor = self.readout(self.norm(h))
+        if pixels is not None:
+            return image.mT, attention
         return image.mT.unflatten(2, (self.side, self.side)), attention
 
     def masks(self, z: Tensor) -> Tensor:

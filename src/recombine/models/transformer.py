@@ -1,6 +1,6 @@
 """Autoencoders with slots and attention: Transformers on both sides, and their baselines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import Any, Literal, final, get_args
 
@@ -20,9 +20,10 @@ from recombine.models.attention import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from recombine.models.dense import dense_layers
 from recombine.models.slots import image_shape, positive
 
-Encoder = Literal["transformer", "attention"]
+Encoder = Literal["transformer", "attention", "dense"]
 Decoder = Literal["transformer", "broadcast"]
 Scale = Literal["head", "query"]
 Deviation = Literal["log_variance", "half_exp"]
@@ -34,7 +35,8 @@ class Autoencoder(Transparent):
     """Encodes an image into slots, or a posterior of slots, and decodes them.
 
     In training, the code is a sample of the posterior, from torch's global generator; in evaluation
-    it is the mean, unless `sample` is "always".
+    it is the mean, unless `sample` is "always". Pixels are decoded independently given the slots,
+    so a training step may decode a random part of them.
     """
 
     def __init__(
@@ -43,13 +45,16 @@ class Autoencoder(Transparent):
         head: nn.Module,
         decoder: TransformerDecoder | BroadcastDecoder,
         *,
+        code: tuple[int, int],
         variational: bool,
         deviation: Deviation,
         sample: Sample,
+        pixels: int | None,
     ) -> None:
         super().__init__()
         self.encoder, self.head, self.decoder = encoder, head, decoder
         self.variational, self.deviation, self.sample = variational, deviation, sample
+        self.code, self.pixels = code, pixels  # slots and their size; pixels per training step
 
     def posterior(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return mean and standard deviation, (n, slots, dim) each; None if not variational."""
@@ -59,29 +64,44 @@ class Autoencoder(Transparent):
         mean, s = parameters.chunk(2, dim=2)
         return mean, (s / 2).exp() if self.deviation == "log_variance" else s.exp() / 2
 
-    def _sampled(self, mean: Tensor, spread: Tensor | None) -> Tensor:
-        if spread is None or not (self.training or self.sample == "always"):
-            return mean
-        return mean + spread * torch.randn_like(mean)
+    def draws(self, x: Tensor, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """Draw what samples the posterior ("noise") and the "pixels" of a training step."""
+        numbers: dict[str, Tensor] = {}
+        kind: dict[str, Any] = {"device": x.device, "generator": generator}
+        if self.variational and (self.training or self.sample == "always"):
+            numbers["noise"] = torch.randn(len(x), *self.code, dtype=x.dtype, **kind)
+        if self.training and self.pixels is not None:
+            chosen = torch.randperm(self.decoder.side**2, **kind)[: self.pixels]
+            numbers["pixels"] = chosen
+        return numbers
 
     def encode(self, x: Tensor) -> Tensor:
         """Encode into slots."""
-        return self._sampled(*self.posterior(x))
+        return _sampled(*self.posterior(x), self.draws(x).get("noise"))
 
-    def decode(self, z: Tensor) -> Tensor:
-        """Decode slots."""
-        image: Tensor = self.decoder(z)[0]
+    def decode(self, z: Tensor, pixels: Tensor | None = None) -> Tensor:
+        """Decode slots; with the indices of some `pixels`, only these: (n, channels, pixels)."""
+        image: Tensor = (self.decoder(z) if pixels is None else self.decoder(z, pixels))[0]
         return image
 
     def masks(self, z: Tensor) -> Tensor:
         """Return each slot's share of each pixel, by mask or attention: (n, slots, side, side)."""
         return self.decoder.masks(z)
 
-    def run(self, x: Tensor) -> Work:
-        """Encode and decode, and return posterior and attention too."""
+    def run(self, x: Tensor, draws: Mapping[str, Tensor] | None = None) -> Work:
+        """Encode and decode, and return posterior and attention too.
+
+        Without "noise" among the draws the code is the mean; without "pixels" all are decoded.
+        """
+        draws = self.draws(x) if draws is None else draws
         mean, spread = self.posterior(x)
-        image, attention = self.decoder(self._sampled(mean, spread))
-        return Work(image, mean, spread, attention)
+        z, pixels = _sampled(mean, spread, draws.get("noise")), draws.get("pixels")
+        image, attention = self.decoder(z) if pixels is None else self.decoder(z, pixels)
+        return Work(image, mean, spread, attention, pixels)
+
+
+def _sampled(mean: Tensor, spread: Tensor | None, noise: Tensor | None) -> Tensor:
+    return mean if spread is None or noise is None else mean + spread * noise
 
 
 @model
@@ -93,6 +113,8 @@ def transformer_autoencoder(
     slots: int = 3,
     dim: int = 6,
     variational: bool = True,
+    pixels: int | None = None,
+    units: Sequence[int] = (256, 256),
     channels: int = 24,
     strides: Sequence[int] = (2, 1, 2, 1),
     width: int | None = 32,
@@ -120,7 +142,9 @@ def transformer_autoencoder(
 
     Encoder:
 
-    - encoder: learned queries in a Transformer, or Slot Attention ("attention")
+    - encoder: learned queries in a Transformer, Slot Attention ("attention"), or a dense network
+      of the whole image ("dense"), which small images need fewer steps with
+    - units: of the hidden layers of the dense encoder
     - slots, dim: number and size of slots
     - variational: whether the code has a posterior, which starts with deviations near `spread`
     - channels, strides: of the convolutions that make tokens
@@ -131,6 +155,8 @@ def transformer_autoencoder(
     Decoder:
 
     - decoder: a Transformer whose pixels attend to slots only, or spatial broadcast ("broadcast")
+    - pixels: how many random pixels a training step decodes; None decodes all. Use a loss that
+      takes a part of the outputs, such as `sum_of_squares` with outputs=
     - query, inner: size of a pixel's query, and inside attention
     - hidden: units between code and slot, and between position and query
     - drawing_layers, drawing_heads, octaves: of the Transformer, and of the pixels' positions
@@ -158,21 +184,29 @@ def transformer_autoencoder(
     tokens = code if width is None else width
     sizes = {"slots": slots, "dim": dim, "channels": channels, "width": tokens, "layers": layers}
     sizes |= {"iterations": iterations, "query": query, "inner": inner, "octaves": octaves}
+    sizes |= {"units": min(units, default=1)}
     positive(**sizes, heads=heads, drawing_layers=drawing_layers, drawing_heads=drawing_heads)
     for field, size, count in (("width", tokens, heads), ("inner", inner, drawing_heads)):
         if size % count:
             raise Refused(f"{field} must be divisible by its {count} heads; got {field}={size}.")
+    _check_pixels(pixels, side, decoder)
     with seeded(seed):
-        backbone = Backbone(depth, side, channels, strides, tokens, norm)
         encoding: nn.Module
-        if encoder == "transformer":
-            factor = (tokens / heads if scale == "head" else tokens) ** -0.5
-            encoding = TransformerEncoder(backbone, slots, tokens, layers, heads, factor)
+        head: nn.Module
+        if encoder == "dense":
+            dense = dense_layers(depth * side**2, *units, slots * code, between=[nn.GELU])
+            encoding = nn.Sequential(nn.Flatten(), *dense, nn.Unflatten(1, (slots, code)))
+            head, last = nn.Identity(), dense[-1]
         else:
-            encoding = SlotAttentionEncoder(backbone, slots, tokens, iterations)
-        head = nn.Linear(tokens, code) if width else nn.Identity()
-        if variational and isinstance(head, nn.Linear):
-            _initialize_spread(head, spread, deviation)
+            backbone = Backbone(depth, side, channels, strides, tokens, norm)
+            if encoder == "transformer":
+                factor = (tokens / heads if scale == "head" else tokens) ** -0.5
+                encoding = TransformerEncoder(backbone, slots, tokens, layers, heads, factor)
+            else:
+                encoding = SlotAttentionEncoder(backbone, slots, tokens, iterations)
+            head = last = nn.Linear(tokens, code) if width else nn.Identity()
+        if variational and isinstance(last, nn.Linear):
+            _initialize_spread(last, dim, spread, deviation)
         decoding: TransformerDecoder | BroadcastDecoder
         if decoder == "transformer":
             decoding = TransformerDecoder(
@@ -195,22 +229,40 @@ def transformer_autoencoder(
             encoding,
             head,
             decoding,
+            code=(slots, dim),
             variational=variational,
             deviation=deviation,
             sample=sample,
+            pixels=pixels,
         )
 
 
-def _initialize_spread(head: nn.Linear, spread: float, deviation: Deviation) -> None:
+def _initialize_spread(last: nn.Linear, dim: int, spread: float, deviation: Deviation) -> None:
     """Start a posterior with standard deviations near `spread`.
 
-    If they start near 1, noise hides the code for the first thousands of steps.
+    If they start near 1, noise hides the code for the first thousands of steps. `last` computes
+    `dim` means and `dim` deviations, once or for each slot in turn.
     """
     if spread <= 0:
         raise Refused(f"transformer_autoencoder() needs spread > 0; got {spread:g}.")
     s = 2 * log(spread) if deviation == "log_variance" else log(2 * spread)
     with torch.no_grad():
-        head.bias[head.out_features // 2 :] = s
+        last.bias.view(-1, 2, dim)[:, 1] = s
+
+
+def _check_pixels(pixels: int | None, side: int, decoder: Decoder) -> None:
+    """Refuse a number of pixels that there are not, or a decoder that makes all at once."""
+    if pixels is None:
+        return
+    if decoder == "broadcast":
+        raise Refused(
+            f'decoder="broadcast" decodes all pixels at once; got pixels={pixels}. Leave it out.'
+        )
+    if not 1 <= pixels <= side**2:
+        raise Refused(
+            f"transformer_autoencoder() needs pixels from 1 to {side**2}, the size of the image; "
+            f"got pixels={pixels}."
+        )
 
 
 def _broadcast_side(side: int, broadcast: int | None, doublings: int) -> int:

@@ -79,7 +79,7 @@ def scene_latents(z: Points, objects: int, factors: str, shapes: int = 2) -> tup
 
     The shape is a label, in the last column; without the factor there is none, and 0 follow.
     """
-    order = [f for f in FACTORS if f in factors.replace(" ", "").split(",")]
+    order = _order(factors)
     own = torch.as_tensor(z, dtype=torch.float32).view(len(z), objects, len(order))
     if "shape" not in order:
         return own, 0
@@ -108,13 +108,27 @@ def scene_support(
             f"A band of delta={delta:g} without overlaps at distance={distance:g} was asked for; "
             "give a delta between 0 and 1, and a distance of 0 or more."
         )
-    order = [f for f in FACTORS if f in factors.replace(" ", "").split(",")]
+    clear, order = apart(distance, factors=factors), _order(factors)
+    near = Ring(band(sqrt(2) * delta), order.index("x"))
+    return near & clear, clear & ~near
+
+
+def apart(distance: float, *, factors: str = "x,y,shape,scale,hue") -> Support:
+    """Keep the centers of all sprites `distance` apart, across or upwards, in image sides.
+
+    >>> print(apart(0.34, factors="x,y"))
+    apart(0.34)
+    """
+    order = _order(factors)
     if "x" not in order:
         raise Refused(f"Sprites are kept apart in x, but the factors are {factors}. Add x to them.")
-    near = Ring(band(sqrt(2) * delta), order.index("x"))
     places = {order.index(name): reach for name, reach in REACH.items() if name in order}
-    clear = Apart(distance, tuple(places), tuple(places.values()))
-    return near & clear, clear & ~near
+    return Apart(distance, tuple(places), tuple(places.values()))
+
+
+def _order(factors: str) -> list[str]:
+    """List the factors in the order of a sprite's coordinates."""
+    return [f for f in FACTORS if f in factors.replace(" ", "").split(",")]
 
 
 def _drawn(

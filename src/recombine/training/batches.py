@@ -15,15 +15,20 @@ def batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (models, batch, …) inputs and targets forever; every seed has a separate shuffle."""
     n, models, device = len(datas[0]), len(seeds), datas[0].x.device
-    shared = all(d is datas[0] for d in datas)
-    x = datas[0].x if shared else torch.cat([d.x for d in datas])
-    y = datas[0].y if shared else torch.cat([d.y for d in datas])
+    distinct = list({id(d): d for d in datas}.values())
+    order = torch.tensor([next(i for i, d in enumerate(distinct) if d is data) for data in datas])
+    mirrored = all(d.y is d.x for d in distinct)  # images that are their own targets
+    x = _joined([d.x for d in distinct])
+    y = x if mirrored else _joined([d.y for d in distinct])
     if batch is None or batch >= n:
-        x = x.expand(models, *x.shape) if shared else x.unflatten(0, (models, n))
-        y = y.expand(models, *y.shape) if shared else y.unflatten(0, (models, n))
+        x, y = (t.unflatten(0, (len(distinct), n)) for t in (x, y))
+        if len(distinct) == 1:
+            x, y = (t.expand(models, *t.shape[1:]) for t in (x, y))
+        elif len(distinct) < models:
+            x, y = (t.index_select(0, order.to(device)) for t in (x, y))
         while True:
             yield x, y
-    start = torch.arange(models)[:, None] * (0 if shared else n)  # first row of each model's data
+    start = order[:, None] * n  # first row of each model's data
     sources = [torch.Generator().manual_seed(s) for s in seeds]
     left = [torch.empty(0, dtype=torch.int64) for _ in seeds]
     while True:
@@ -36,7 +41,12 @@ def batches(
             taken.append(flat[: block * batch].view(block, batch))
             left[i] = flat[block * batch :]
         for rows in (torch.stack(taken, dim=1) + start).flatten(1).to(device):
-            yield (
-                x.index_select(0, rows).unflatten(0, (models, batch)),
-                y.index_select(0, rows).unflatten(0, (models, batch)),
-            )
+            inputs = x.index_select(0, rows).unflatten(0, (models, batch))
+            if mirrored:
+                yield inputs, inputs
+            else:
+                yield inputs, y.index_select(0, rows).unflatten(0, (models, batch))
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))

@@ -49,7 +49,7 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
         )
 
     def can_map() -> bool:
-        return not reason and exact(partial(Mapped, objectives), objectives, x, y)
+        return not reason and exact(partial(Mapped, objectives, range(len(x))), objectives, x, y)
 
     if name == "stack" and not can_stack():
         raise Refused(
@@ -59,7 +59,7 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
     if name == "map" and not can_map():
         raise Refused(
             "engine='map' needs models that differ only in their weights and that torch.func can "
-            "map: no randomness, no hooks, no state that a forward pass changes; "
+            "map: no randomness of their own, no hooks, no state that a forward pass changes; "
             f"{type(first.model).__name__} is not one{reason}. Use engine='auto'."
         )
     if name != "auto":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import torch
@@ -14,6 +14,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from recombine.core.error import Refused
 from recombine.maps.chain import layers_of
+from recombine.maps.slots import Transparent
 from recombine.training.loss import Loss, mse
 from recombine.training.noise import Noise
 from recombine.training.penalties import Batch, Chained, ChainState, Penalty
@@ -49,21 +50,39 @@ class Objective(nn.Module):
         """The loss function."""
         return self.functions[0]
 
-    def forward(self, x: Tensor, y: Tensor, *, apart: bool = False) -> tuple[Tensor, ...]:
-        """Return the total and the data loss; if `apart`, outputs, data loss and each penalty."""
-        outputs = self.model(x)
-        data = self.loss(outputs, y)
+    def forward(
+        self,
+        x: Tensor,
+        y: Tensor,
+        *,
+        draws: Mapping[str, Tensor] | None = None,
+        apart: bool = False,
+    ) -> tuple[Tensor, ...]:
+        """Return the total and the data loss; if `apart`, outputs, data loss and each penalty.
+
+        `draws` are the random numbers of a `Transparent` model's forward pass. If it decodes a
+        part of the pixels, the loss sees the same part of the targets.
+        """
+        batch, target = Batch(x, y), y
+        if isinstance(self.model, Transparent):
+            work = self.model.run(x, draws)
+            batch, outputs = Batch(x, y, work), work.drawn
+            if work.pixels is not None:
+                target = y.flatten(2).index_select(2, work.pixels)
+        else:
+            outputs = self.model(x)
+        data = self.loss(outputs, target)
         if data.ndim:
             raise Refused(
                 f"The loss must return one number; got a tensor of shape {tuple(data.shape)}. "
                 "Average it, as in reduction='mean'."
             )
         if apart:
-            return outputs, data, *(p(self.model, Batch(x, y)) for p in self.penalties)
+            return outputs, data, *(p(self.model, batch) for p in self.penalties)
         total = data
         for factor, penalty in zip(self.factors, self.penalties, strict=True):
             if factor:  # a penalty that has not begun costs nothing
-                total = total + factor * penalty(self.model, Batch(x, y))
+                total = total + factor * penalty(self.model, batch)
         return total, data
 
 
@@ -261,9 +280,18 @@ class Stacked(Ensemble):
 
 @final
 class Mapped(Ensemble):
-    """Any module that `torch.func` can map, with stacked state, cast to `dtype` if given."""
+    """Any module that `torch.func` can map, with stacked state, cast to `dtype` if given.
 
-    def __init__(self, objectives: Sequence[Objective], dtype: torch.dtype | None = None) -> None:
+    A `Transparent` model is handed its random numbers, which each draws from its own generator, as
+    it would alone; other models must not draw any.
+    """
+
+    def __init__(
+        self,
+        objectives: Sequence[Objective],
+        seeds: Sequence[int],
+        dtype: torch.dtype | None = None,
+    ) -> None:
         self.objectives = objectives
         state, buffers = stack_module_state(list(objectives))
         self.state = {
@@ -272,25 +300,34 @@ class Mapped(Ensemble):
         }
         self.buffers = {name: cast(b, dtype) for name, b in buffers.items()}
         self.parameters = list(self.state.values())
-        self._call = vmap(self._one)
-        self._call_apart = vmap(self._one_apart)
+        device = self.parameters[0].device
+        self.generators = [torch.Generator(device).manual_seed(s) for s in seeds]
 
-    def _one(self, state: dict[str, Any], buffers: dict[str, Any], x: Tensor, y: Tensor) -> Any:
-        return functional_call(self.objectives[0], (state, buffers), (x, y))
+    def _call(self, x: Tensor, y: Tensor, apart: bool) -> Any:
+        """Map the first objective over the stacked state."""
 
-    def _one_apart(
-        self, state: dict[str, Any], buffers: dict[str, Any], x: Tensor, y: Tensor
-    ) -> Any:
-        return functional_call(self.objectives[0], (state, buffers), (x, y), {"apart": True})
+        def one(state: Any, buffers: Any, x: Tensor, y: Tensor, draws: Any) -> Any:
+            options = {"draws": draws, "apart": apart}
+            return functional_call(self.objectives[0], (state, buffers), (x, y), options)
+
+        return vmap(one)(self.state, self.buffers, x, y, self._draws(x))
+
+    def _draws(self, x: Tensor) -> dict[str, Tensor]:
+        """Draw the random numbers of every model, each from its own generator."""
+        model = self.objectives[0].model
+        if not isinstance(model, Transparent):
+            return {}
+        draws = [model.draws(row, g) for row, g in zip(x, self.generators, strict=True)]
+        return {name: torch.stack([each[name] for each in draws]) for name in draws[0]}
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Map the first objective over the stacked state."""
-        total, data = self._call(self.state, self.buffers, x, y)
+        total, data = self._call(x, y, False)
         return total, data
 
     def parts(self, x: Tensor, y: Tensor) -> Parts:
         """Map the first objective over the stacked state."""
-        outputs, *losses = self._call_apart(self.state, self.buffers, x, y)
+        outputs, *losses = self._call(x, y, True)
         return outputs, losses
 
     def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:

@@ -41,9 +41,11 @@ def cosine(end: float = 0.0) -> Schedule:
     return lambda t: end + (1 - end) * (1 + cos(pi * t)) / 2
 
 
-def warm_up(share: float) -> Schedule:
-    """Rise linearly from 0 to 1 during this share of training, then stay."""
-    return lambda t: min(1.0, t / share) if share else 1.0
+def warm_up(share: float, *, start: float = 0.0) -> Schedule:
+    """Rise linearly from 0 at `start` to 1 at `share` of training, then stay."""
+    return lambda t: (
+        min(1.0, max(0.0, t - start) / (share - start)) if share > start else float(t >= share)
+    )
 
 
 def after(share: float) -> Schedule:
@@ -200,7 +202,7 @@ def fit(
         if how == "stack":
             history = loop(Stacked(objectives, seeds), range(len(models)), how)
         elif how == "map":
-            history = loop(Mapped(objectives), range(len(models)), how)
+            history = loop(Mapped(objectives, seeds), range(len(models)), how)
         else:
             history = []
             for r, objective in enumerate(objectives):

@@ -19,14 +19,23 @@ def mse(prediction: Tensor, target: Tensor) -> Tensor:
     return (prediction - target).square().mean()
 
 
-def sum_of_squares(prediction: Tensor, target: Tensor, *, weight: float = 1.0) -> Tensor:
+def sum_of_squares(
+    prediction: Tensor, target: Tensor, *, weight: float = 1.0, outputs: int | None = None
+) -> Tensor:
     """Squared error summed over outputs and averaged over examples, times `weight`.
+
+    - outputs: how many outputs an example has, if `prediction` holds a random part of them; the
+      mean over the part, times `outputs`, is an unbiased estimate of the sum
 
     >>> import torch
     >>> sum_of_squares(torch.zeros(2, 3, 4, 4), torch.ones(2, 3, 4, 4), weight=2.0)
     tensor(96.)
+    >>> sum_of_squares(torch.zeros(2, 3, 4), torch.ones(2, 3, 4), weight=2.0, outputs=48)
+    tensor(96.)
     """
-    return weight * (prediction - target).square().flatten(1).sum(dim=1).mean()
+    squares = (prediction - target).square().flatten(1)
+    share = 1.0 if outputs is None else squares.shape[1] / outputs
+    return weight / share * squares.sum(dim=1).mean()
 
 
 def margin_cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:

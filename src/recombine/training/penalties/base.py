@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from recombine.maps.slots import Work
+
 
 class Batch(NamedTuple):
     """What one training step sees."""
 
     x: Tensor
     y: Tensor
+    work: Work | None = None  # the forward pass of the loss, if the model exposes it
 
 
 Penalty = Callable[[nn.Module, Batch], Tensor]

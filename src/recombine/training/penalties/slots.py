@@ -115,4 +115,4 @@ def _work(model: nn.Module, batch: Batch, name: str) -> Work:
             f"{name}() needs an autoencoder that exposes its forward pass (type Transparent); got "
             f"{type(model).__name__}. Use transformer_autoencoder."
         )
-    return model.work(batch.x)
+    return model.run(batch.x) if batch.work is None else batch.work
