@@ -105,7 +105,7 @@ def test_the_hill_is_shown_on_two_quadrants_of_the_disk(rng):
 
 def test_the_composition_and_its_tiles(rng):
     task, shown = sine_of_sines(), tiles(8, 0.8, seed=42)
-    f = sines(3, slowest=0.8, fastest=3.6, seed=42, nested=True)
+    f = sines(3, slowest=0.8, fastest=3.6, seed=42, shuffled=64)
     z = task.space.draw(10, rng=rng)
 
     def g(s, v):

@@ -13,6 +13,7 @@ from recombine.core.error import Refused
 from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
 
+TILES = 64  # of the square, which the authors shuffle before they draw the sines
 REACH = 2.0  # inputs of the independent functions lie within ±REACH
 
 
@@ -115,6 +116,6 @@ def gaussian_hill(sigma: float = 0.5) -> Task:
 
 @task
 def sine_of_sines(slowest: float = 0.8, fastest: float = 3.6, seed: int = 42) -> Task:
-    """Give z = f₃(f₁(x) + f₂(y)), three random sines, over the square [-1, 1]²."""
-    first, second, third = sines(3, slowest=slowest, fastest=fastest, seed=seed, nested=True)
+    """Give z = f₃(f₁(x) + f₂(y)), the authors' three random sines, over the square [-1, 1]²."""
+    first, second, third = sines(3, slowest=slowest, fastest=fastest, seed=seed, shuffled=TILES)
     return Task(line(2, reach=1.0), lambda z: z, lambda z: third(first(z[0]) + second(z[1]))[None])

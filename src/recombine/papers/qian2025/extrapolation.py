@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
-from recombine.core.claim import claim
+from recombine.core.claim import FRESH, claim
 from recombine.core.diagnostic import Measured, predict
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
@@ -35,10 +35,10 @@ class Surface(Training):
     """A function of two numbers, its training region, and a network.
 
     Steps fit the budget of a quick run. The rate, one for all, was chosen from 1e-3, 3e-3 and 1e-2
-    by the error in the training region at half as many steps, seeds 100 and 101. For the modular
-    network on sines the choice is not clear: 1e-2 was best on one seed, 1e-3 on the other, and of
-    seeds 100 to 104 three do not fit at 3e-3, two at 1e-3. The authors train for 2,000 epochs at a
-    constant 1e-3.
+    by the error in the training region at half as many steps, seeds 100 and 101. The sines are the
+    authors', which all networks fit; those of an earlier measurement, on seeds 0 to 4, modular
+    networks did not always fit. So claims on sines are decided on seeds from 1000 on. The authors
+    train for 2,000 epochs at a constant 1e-3.
     """
 
     network: Literal["modular", "full", "bottleneck"] = "modular"
@@ -215,6 +215,7 @@ claim(
     what="largest ID error / constant",
     runs=runs(SINES, *NETWORKS),
     source="authors' code, without numbers",
+    start=FRESH,
 )
 # The paper has this variant, but no number of it is known; the bound is that of the hill.
 claim(
@@ -230,6 +231,7 @@ claim(
     what=LOSS,
     runs=runs(SINES, "modular"),
     source="authors' code, without numbers",
+    start=FRESH,
 )
 # Most held-out tiles have training tiles around them: an easier test than the hill.
 for _network, _name in (
@@ -250,4 +252,5 @@ for _network, _name in (
         what=RATIO,
         runs=runs(SINES, "modular", _network),
         source="authors' code, without numbers",
+        start=FRESH,
     )
