@@ -7,15 +7,17 @@ rehearsals: measured combinations are hidden the way the unmeasured ones are, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import prod
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from threadpoolctl import threadpool_limits
 
 from recombine.core.error import Refused
 from recombine.core.space import Mask
@@ -33,6 +35,22 @@ QUANTILES = 64  # of the error distribution
 PULL = 20.0  # combinations that the prior weights of the members are worth
 MEMBERS = ("conjunctions", "similarity", "boosting", "forest")
 PRIOR = np.full(len(MEMBERS), 1 / len(MEMBERS))
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function on one thread: on a busy machine, the threads of small fits wait forever."""
+
+    @wraps(function)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+        import sklearn.ensemble  # noqa: F401 - loads OpenMP, which can be limited only then
+
+        with threadpool_limits(1):
+            return function(*args, **kwargs)
+
+    return alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +241,7 @@ class Referee:
     rehearsal: Rehearsal
     noise: float | None  # variance of one measurement, where repeats tell it
 
+    @one_thread
     def judge(self, z: Codes) -> Judgement:
         """Value and error distribution at some combinations."""
         answers = self.members.predict(z)
@@ -256,6 +275,7 @@ def _features(
     return np.stack(columns, axis=1).astype(np.float32)
 
 
+@one_thread
 def fit_referee(
     shape: tuple[int, ...],
     cells: Cells,
