@@ -90,6 +90,11 @@ def test_a_plan_without_gain_says_so():
     assert "No gain over random measurement is to be expected." in f.plan.sentence
 
 
+def test_a_plan_lowers_the_error_where_all_is_determined():
+    assert foresight.plan(table_of([[0, 0], [0, 1], [1, 0]], (2, 2)), 1).plan.objective == "error"
+    assert foresight.plan(table_of([[0, 0], [1, 1]], (2, 2)), 1).plan.objective == "determined"
+
+
 def test_lower_error_by_plan_without_a_target():
     rng = np.random.default_rng(0)
     grid = np.indices((6, 6)).reshape(2, -1).T

@@ -76,8 +76,9 @@ class Planning(Asking):
 
     budget: int = 10
     """How many combinations to measure, or how much to spend where --cost is given."""
-    objective: Literal["determined", "error", "best"] = "determined"
-    """Determine the most combinations, lower the expected error, or find a high target."""
+    objective: Literal["auto", "determined", "error", "best"] = "auto"
+    """Determine the most combinations, lower the expected error, or find a high target; auto
+    determines what is not determined yet, and lowers the error where all is."""
     cost: Path | None = None
     """File of costs: the factor columns and one column more; combinations without cost 1."""
     forbid: Path | None = None

@@ -340,7 +340,7 @@ def plan(
     table: Table | Foresight,
     budget: int,
     *,
-    objective: str = "determined",
+    objective: str = "auto",
     cost: Any = None,
     forbid: Any = None,
     order: int = 1,
@@ -351,12 +351,14 @@ def plan(
     """Tell what to measure next.
 
     - objective: `determined` (the most combinations), `error` (the lowest expected error) or
-      `best` (a high target)
+      `best` (a high target); `auto` is `error` where all are determined, else `determined`
     - cost: a file or dataframe with the factor columns and a cost; combinations without cost 1
     - forbid: combinations that cannot be measured
     """
     base = table if isinstance(table, Foresight) else certify(table, order, wanted, seed=seed)
     source = base.source
+    if objective == "auto":
+        objective = "error" if base.certificate.determined.all() else "determined"
     if objective in ("error", "best") and source.y is not None and base.forecast is None:
         base = forecast(base, tolerance=tolerance, network="", seed=seed)
     price = None if cost is None else costs_of(source, base.asked, cost)
