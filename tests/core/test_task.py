@@ -92,13 +92,13 @@ def test_the_record_of_such_a_run_says_so():
         (lambda t: t.split(box(x=(0, 2))), "There is no factor 'x'"),
         (lambda t: product(cube(a=1, b=1)).split(box(a=(0, 0.5))), "needs rng"),
         (lambda t: t.data(np.array([[0.0, 4.0]])), "factor 'b' the value 4; .* from 0 to 3"),
-        (lambda t: bumps(-3), "An image of side -3"),
-        (lambda t: bumps(5, sigma=0).split(~hole("center", 5)), "sigma must be positive"),
+        (lambda t: bumps(-3), "needs size >= 2; got -3"),
+        (lambda t: bumps(5, sigma=0).split(~hole("center", 5)), "sigma > 0"),
         (lambda t: bumps(5, polarity="dim").data(np.zeros((1, 2))), "There is no polarity 'dim'"),
         (lambda t: bumps(5, encoding="onehot"), "Did you mean 'one_hot'?"),
         (lambda t: bumps(5, width=-1), "width=-1"),
-        (lambda t: hole("centre", 28), "use center, corner"),
-        (lambda t: hole("3:99,0:4", 28), "leaves the image"),
+        (lambda t: hole("centre", 28), "needs center, corner"),
+        (lambda t: hole("3:99,0:4", 28), "must lie within the image"),
     ],
 )
 def test_bad_input_is_refused(bad, sentence):

@@ -350,12 +350,12 @@ def test_layers_that_cannot_be_read_are_refused():
 @pytest.mark.parametrize("build", [bumps, striped_bumps])
 def test_worlds_that_cannot_be_drawn_are_refused(build):
     for size in (1, 0, -3):
-        with pytest.raises(Refused, match=f"side {size} .*2 or more"):
+        with pytest.raises(Refused, match=f"size >= 2; got {size}"):
             build(size)
     for sigma in (0.0, -1.0, float("nan")):
-        with pytest.raises(Refused, match="sigma must be positive"):
+        with pytest.raises(Refused, match="sigma > 0"):
             build(6, sigma).data(np.zeros((1, 2)))
-    with pytest.raises(Refused, match="sigma must be positive"):
+    with pytest.raises(Refused, match="sigma > 0"):
         bump(torch.zeros(()), torch.zeros(()), size=4, sigma=0)
 
 

@@ -44,5 +44,5 @@ def test_what_cannot_be_drawn_is_refused():
         striped_bumps(absent="zero")
     with pytest.raises(Refused, match="sigma"):
         striped_bumps(sigma=0.0)
-    with pytest.raises(Refused, match="side"):
+    with pytest.raises(Refused, match="size >= 2"):
         striped_bumps(size=1)

@@ -44,7 +44,7 @@ def test_glyphs_are_a_task():
 
 
 def test_what_is_no_grid_is_refused(bank):
-    with pytest.raises(Refused, match="'digits' is no grid of factors"):
+    with pytest.raises(Refused, match="'digits' is not a grid of factors"):
         image_grid(digits())
     with pytest.raises(Refused, match="There is no factor 'colour'"):
         image_grid(bank, read="colour", side=8)

@@ -254,11 +254,15 @@ def test_digit_addition_shows_digits():
 
 
 BAD_PICTURES = {
-    "more values than classes": (s.addition(4), {}, "3 classes"),
+    "more values than classes": (s.addition(4), {}, "only 3 classes"),
     "more images than there are": (s.addition(3), {"images": 5}, "has 4 images"),
-    "an offset beyond the end": (s.addition(3), {"images": 2, "offset": 3}, "2 from 3 on"),
-    "a negative distance": (s.addition(3), {"images": 2, "distance": -1}, "negative"),
-    "no image": (s.addition(3), {"images": 0}, "may not be 0"),
+    "an offset beyond the end": (
+        s.addition(3),
+        {"images": 2, "offset": 3},
+        "images=2 and offset=3",
+    ),
+    "a negative distance": (s.addition(3), {"images": 2, "distance": -1}, "distance >= 0"),
+    "no image": (s.addition(3), {"images": 0}, "images >= 1"),
     "a continuous factor": (
         Task(cube(place=2), inputs=lambda z: z, targets=lambda z: z),
         {"images": 1},

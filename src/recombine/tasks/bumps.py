@@ -1,4 +1,4 @@
-"""The bump world: a decoder is told where a bump is and must draw it (Liang et al. 2025)."""
+"""Bump images: a Gaussian bump from its position (Liang et al. 2025)."""
 
 import re
 
@@ -22,12 +22,12 @@ def bumps(
     encoding: str = "population",
     width: float = 1.0,
 ) -> Task:
-    """Draw a bump at column x and row y, both given in a perfectly disentangled code.
+    """Render a bump at column x and row y, from a perfectly disentangled code of both.
 
     `width` is the width of the population code; one-hot and ramp codes have none.
     """
     if size < 2:
-        raise Refused(f"An image of side {size} was asked for; a bump world needs 2 or more.")
+        raise Refused(f"bumps() needs size >= 2; got {size}.")
     return Task(
         grid(x=size, y=size),
         inputs=join(*[code(encoding, size, width)] * 2),
@@ -44,28 +44,29 @@ def striped_bumps(
     width: float = 1.0,
     absent: str = "zeros",
 ) -> Task:
-    """Draw a bump, or a stripe when one coordinate is absent: each factor also has one value more.
+    """Render a bump, or a stripe if one coordinate is absent.
 
-    Value `size` of a factor means that it is absent. It is encoded by `zeros`, by the `mean` of the
-    codes of all values, or as a place `outside` the image. Two absent factors draw nothing.
+    Each factor has an additional value `size`, which means that it is absent. It is encoded as
+    `zeros`, as the `mean` of the codes of all values, or as a position `outside` the image. If both
+    are absent, the image is empty.
     """
     known = ("zeros", "mean", "outside")
     if absent not in known:
         raise nearest("code of an absent factor", absent, known)
-    # A plain task of the same kind refuses what cannot be drawn.
+    # A plain task refuses what cannot be rendered.
     bumps(size, sigma, polarity, encoding, width).targets(torch.zeros(2))
     present = code(encoding, size, width)
-    every = torch.stack([present(torch.tensor(float(v))) for v in range(size)])
+    codes = torch.stack([present(torch.tensor(float(v))) for v in range(size)])
     missing = {
-        "zeros": torch.zeros_like(every[0]),
-        "mean": every.mean(dim=0),
+        "zeros": torch.zeros_like(codes[0]),
+        "mean": codes.mean(dim=0),
         "outside": present(torch.tensor(-float(size))).nan_to_num(),
     }[absent]
 
-    def written(value: Tensor) -> Tensor:
+    def encode(value: Tensor) -> Tensor:
         return torch.where(value < size, present(value), missing.to(value.device))
 
-    def drawn(z: Tensor) -> Tensor:
+    def image_of(z: Tensor) -> Tensor:
         lines = [
             torch.where(
                 v < size, line(v, size=size, sigma=sigma), torch.ones(size, device=v.device)
@@ -75,27 +76,27 @@ def striped_bumps(
         image = lines[1][:, None] * lines[0][None, :] * (z.min() < size)
         return 1 - image if polarity == "dark" else image
 
-    return Task(grid(x=size + 1, y=size + 1), inputs=join(written, written), targets=drawn)
+    return Task(grid(x=size + 1, y=size + 1), inputs=join(encode, encode), targets=image_of)
 
 
 def hole(name: str, size: int) -> Support:
-    """Name a region to hide: the paper's center, a corner, or any `low:high,low:high` (half-open).
+    """Look up a held-out region: the paper's center, a corner, or `low:high,low:high` (half-open).
 
     The center is [6, 23) of 28 pixels, as in the authors' code, and scales with the size.
 
     >>> print(hole("center", 28), hole("corner", 28), hole("3:11,5:9", 28))
     box(x=[6, 23), y=[6, 23)) box(x=[14, 28), y=[14, 28)) box(x=[3, 11), y=[5, 9))
     """
-    named = {"center": (6 * size // 28, 23 * size // 28), "corner": (size // 2, size)}
-    if name in named:
-        return box(x=named[name], y=named[name])
-    found = re.fullmatch(r"(\d+):(\d+),(\d+):(\d+)", name)
-    if not found:
+    regions = {"center": (6 * size // 28, 23 * size // 28), "corner": (size // 2, size)}
+    if name in regions:
+        return box(x=regions[name], y=regions[name])
+    ranges = re.fullmatch(r"(\d+):(\d+),(\d+):(\d+)", name)
+    if not ranges:
         raise Refused(
-            f"The hole {name!r} is not known; use center, corner, or columns and rows as "
-            "low:high,low:high, such as 3:11,5:9."
+            f"hole() needs center, corner, or columns and rows as low:high,low:high, such as "
+            f"3:11,5:9; got {name!r}."
         )
-    a, b, c, d = map(int, found.groups())
+    a, b, c, d = map(int, ranges.groups())
     if max(b, d) > size:
-        raise Refused(f"The hole {name!r} leaves the image, which has {size} pixels a side.")
+        raise Refused(f"The hole {name!r} must lie within the image of {size} × {size} pixels.")
     return box(x=(a, b), y=(c, d))

@@ -1,4 +1,4 @@
-"""Codes: how one value of one factor is written as a vector for a network to read."""
+"""Codes: a vector for one value of one factor."""
 
 from collections.abc import Callable
 
@@ -55,7 +55,7 @@ def code(name: str, levels: int, width: float = 1.0) -> Code:
 
 
 def join(*codes: Code) -> Code:
-    """Write one code per coordinate, side by side."""
+    """Concatenate one code per coordinate."""
 
     def code(z: Tensor) -> Tensor:
         if len(z) != len(codes):

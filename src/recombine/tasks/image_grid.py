@@ -1,4 +1,4 @@
-"""Images of a complete factor grid: drawn from their factors, or a factor read from them."""
+"""Images of a complete factor grid: rendered from factors, or a factor read from the image."""
 
 from functools import cache
 
@@ -16,21 +16,21 @@ rendered = cache(glyphs)
 
 @task
 def glyph_images(read: str = "", side: int = 16) -> Task:
-    """Draw a glyph from one-hot sign, family, weight and slant, or read one of these from it."""
+    """Render a glyph from one-hot sign, family, weight and slant, or read one of these from it."""
     return image_grid(rendered(), read, side)
 
 
 def image_grid(bank: Bank, read: str = "", side: int = 16) -> Task:
-    """Draw an image of a factor grid from one-hot factors, or read one factor from the image.
+    """Render an image of a factor grid from one-hot factors, or read one factor from the image.
 
     - bank: a bank that is a complete grid, such as `load("emoji")`
-    - read: the factor to read, as a one-hot code; by default the image is drawn
+    - read: the factor to read, as a one-hot code; by default the image is the target
     - side: pixels per side; images are averaged down to it
     """
     space = bank.space
     if space is None:
         raise Refused(
-            f"The bank {bank.name!r} is no grid of factors; use glyphs or emoji, or an NPZ file "
+            f"The bank {bank.name!r} is not a grid of factors; use glyphs or emoji, or an NPZ file "
             "with arrays x, y and factors."
         )
     if not 1 <= side <= min(bank.shape[1:]):

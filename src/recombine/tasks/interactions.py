@@ -1,4 +1,4 @@
-"""Generators whose interaction order is known: three blocks of four latents that draw one image."""
+"""Generators of images from three blocks of four latents with a known interaction order."""
 
 from itertools import pairwise
 from typing import Literal
@@ -11,7 +11,7 @@ from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
 from recombine.tasks.drawing.network import Map, normal, random_network
 
-BLOCKS, SIZE = 3, 4  # blocks of latents, latents a block
+BLOCKS, SIZE = 3, 4  # blocks of latents, latents per block
 HIDDEN = 64  # more than the 34 derivatives up to order 3 of a block
 
 Kind = Literal[
@@ -26,7 +26,7 @@ Kind = Literal[
     "rotated",
 ]
 
-# At most this order between blocks; None if no order is enough.
+# Interaction order between blocks; None if it is infinite.
 ORDERS: dict[Kind, int | None] = {
     "disjoint": 0,
     "additive": 1,
@@ -60,7 +60,7 @@ def generator(kind: Kind, side: int = 16, seed: int = 0) -> Map:
         return sprites(kind == "softmax", side)
     if kind == "entangled":
         return image(network(dim, pixels))
-    if kind == "disjoint":  # every block has rows of the image of its own
+    if kind == "disjoint":  # every block has separate rows of the image
         edges = [3 * side * (k * side // BLOCKS) for k in range(BLOCKS + 1)]
         parts = [network(SIZE, b - a) for a, b in pairwise(edges)]
         return lambda z: torch.cat(
@@ -79,19 +79,19 @@ def generator(kind: Kind, side: int = 16, seed: int = 0) -> Map:
     if kind == "bilinear":
         products = torch.as_tensor(rng.normal(size=(BLOCKS, SIZE, SIZE, pixels))) / 10
 
-        def met(z: Tensor) -> Tensor:
+        def pairs(z: Tensor) -> Tensor:
             z = z.unflatten(-1, (BLOCKS, SIZE))
             return torch.einsum("...ki,...kj,kijp->...p", z, z.roll(1, dims=-2), products.to(z))
 
-        return image(lambda z: total(z) + met(z))
+        return image(lambda z: total(z) + pairs(z))
     if kind == "cubic":
         triples = torch.as_tensor(rng.normal(size=(SIZE, SIZE, SIZE, pixels))) / 10
 
-        def all_met(z: Tensor) -> Tensor:
+        def all_three(z: Tensor) -> Tensor:
             a, b, c = z.split(SIZE, dim=-1)
             return torch.einsum("...i,...j,...k,ijkp->...p", a, b, c, triples.to(z))
 
-        return image(lambda z: total(z) + all_met(z))
+        return image(lambda z: total(z) + all_three(z))
     return image(total)
 
 
@@ -100,7 +100,7 @@ def _each(parts: list[Map], z: Tensor) -> list[Tensor]:
 
 
 def sprites(masked: bool, side: int = 16) -> Map:
-    """Draw one soft disk a block (place, place, size, hue), the first in front, or by masks.
+    """Render one soft disk per block (x, y, size, hue), with occlusion or with masks.
 
     Masks are a softmax over blocks, as in a broadcast decoder.
     """
@@ -125,6 +125,6 @@ def sprites(masked: bool, side: int = 16) -> Map:
 
 @task
 def interacting(kind: Kind = "bilinear", side: int = 8, seed: int = 0) -> Task:
-    """Draw an image from three blocks of latents whose interaction has a known order."""
+    """Render an image from three blocks of latents with a known interaction order."""
     draw = generator(kind, side, seed)
     return Task(space(), inputs=lambda z: z, targets=lambda z: draw(z[None])[0])

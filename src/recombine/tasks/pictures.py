@@ -1,4 +1,4 @@
-"""Picture versions of tasks: every component is shown as an image of some class."""
+"""Picture versions of tasks: every component is an image of some class."""
 
 import numpy as np
 import torch
@@ -23,19 +23,23 @@ def pictures(
     seed: int = 0,
     normalize: bool = False,
 ) -> Task:
-    """Show each component of a task as an image, in channels of its own.
+    """Replace each component of a task by an image, in separate channels.
 
-    `seed` permutes classes, and shuffles the images of each class, component by component. Which
-    image is shown is a factor too, `image_<name>`, so a point still decides its data: value k is
-    the image at `offset` + k of its class, and a task with a larger `offset` shows held-out images.
-    Component c is moved to the right by c times `distance` pixels; edges are repeated to fill the
-    canvas. `normalize` subtracts the bank's mean and divides by its standard deviation.
+    The choice of image is a factor too, `image_<name>`, so data remain a function of the point:
+    value k is the image at index `offset` + k of its class.
+
+    - distance: component c is shifted to the right by c times this many pixels; edge pixels are
+      repeated to fill the canvas
+    - images: images per class
+    - offset: index of the first image; a larger one gives held-out images
+    - seed: permutes classes, and shuffles the images of each class, for each component
+    - normalize: subtract the bank's mean and divide by its standard deviation
     """
     base = _components(task)
     if min(distance, offset) < 0 or images < 1:
         raise Refused(
-            f"A distance of {distance} pixels and {images} images from {offset} on were asked for; "
-            "only images may not be 0, and none may be negative."
+            f"pictures() needs distance >= 0, offset >= 0 and images >= 1; got {distance}, "
+            f"{offset} and {images}."
         )
     chosen = _choose(bank, task.space, images, offset, np.random.default_rng(seed))
     used, places = np.unique(chosen, return_inverse=True)
@@ -48,8 +52,8 @@ def pictures(
 
     def show(z: Tensor) -> Tensor:
         values, images = z.long().split(base)
-        found = index.to(z.device)[firsts.to(z.device) + values, images]
-        shown = pixels.to(z.device)[found]  # (components, channels, height, width)
+        at_image = index.to(z.device)[firsts.to(z.device) + values, images]
+        shown = pixels.to(z.device)[at_image]  # (components, channels, height, width)
         return torch.cat([shown[c][..., at.to(z.device)] for c, at in enumerate(columns)])
 
     exemplars = Space(tuple(Factor(f"image_{name}", images) for name in task.space.names))
@@ -60,19 +64,19 @@ def pictures(
 def digit_addition(
     levels: int = 5, distance: int = 0, images: int = 8, offset: int = 0, seed: int = 0
 ) -> Task:
-    """Add two numbers shown as handwritten digits; which digit means which number is random."""
+    """Add two numbers shown as handwritten digits, randomly assigned to numbers."""
     return pictures(
         addition(levels), digits(), distance=distance, images=images, offset=offset, seed=seed
     )
 
 
 def _components(task: Task) -> int:
-    """Count the components, or refuse what cannot be shown as classes of images."""
+    """Count the components; refuse factors that cannot be classes of images."""
     for f in task.space.factors:
         if f.levels is None or f.dim > 1:
             raise Refused(
-                f"Factor {f.name!r} cannot be shown as images of classes; {task.space} needs "
-                "discrete factors of one coordinate."
+                f"pictures() needs discrete factors of one coordinate; factor {f.name!r} of "
+                f"{task.space} is not."
             )
     return len(task.space.factors)
 
@@ -80,27 +84,27 @@ def _components(task: Task) -> int:
 def _choose(
     bank: Bank, space: Space, images: int, offset: int, rng: Generator
 ) -> NDArray[np.int64]:
-    """Choose images: a row for each value, component after component, and a column an image."""
+    """Choose images: one row per value, component after component, and one column per image."""
     members = [np.flatnonzero(bank.labels == k) for k in range(bank.classes)]
     rows = []
     for name, levels in zip(space.names, space.shape, strict=True):
         if levels > bank.classes:
             raise Refused(
-                f"Component {name!r} has {levels} values, but {bank.name} has {bank.classes} "
-                "classes. Take fewer values or another bank."
+                f"Component {name!r} has {levels} values, but {bank.name} has only {bank.classes} "
+                "classes. Use fewer values or another bank."
             )
         for k in rng.permutation(levels):
             if len(members[k]) < offset + images:
                 raise Refused(
-                    f"Class {k} of {bank.name} has {len(members[k])} images, but {images} from "
-                    f"{offset} on were asked for. Take fewer."
+                    f"Class {k} of {bank.name} has {len(members[k])} images; got images={images} "
+                    f"and offset={offset}. Use fewer."
                 )
             rows.append(rng.permutation(members[k])[offset : offset + images])
     return np.stack(rows)
 
 
 def _pixels(bank: Bank, used: NDArray[np.int64], normalize: bool) -> NDArray[np.float32]:
-    """Copy the images that are used, so that the bank need not be kept."""
+    """Copy the images in use, so that the bank can be freed."""
     if not normalize:
         return bank.images[used]
     mean, std = bank.mean[:, None, None], np.where(bank.std > 0, bank.std, 1)[:, None, None]

@@ -1,4 +1,4 @@
-"""The rotation world: a network is told an angle, and which digit, and must draw it turned."""
+"""Rotated digits: the image of a digit from its class and an angle."""
 
 from collections.abc import Sequence
 
@@ -13,19 +13,19 @@ from recombine.core.task import Task, task
 from recombine.tasks.banks.bank import Bank, digits
 from recombine.tasks.encode import join, one_hot
 
-LEAST = 16  # pixels a side below which a rotation by bilinear interpolation is too coarse
-EDGE = 1e-6  # pixels by which rounding may push a point out of the image
+LEAST = 16  # pixels per side; smaller images are too coarse for bilinear interpolation
+EDGE = 1e-6  # pixels; tolerance for points that rounding puts outside the image
 
 
 def turn(images: Tensor, which: Tensor, angle: Tensor) -> Tensor:
-    """Turn one of several square images counterclockwise by an angle in degrees.
+    """Rotate one of several square images counterclockwise by an angle in degrees.
 
-    Bilinear, about the middle, with 0 outside: `scipy.ndimage.rotate(order=1, reshape=False)`.
+    Bilinear, about the center, with 0 outside: `scipy.ndimage.rotate(order=1, reshape=False)`.
     """
     last = images.shape[-1] - 1
     at = torch.arange(last + 1, dtype=torch.float64, device=images.device) - last / 2
-    turned = torch.deg2rad(angle.double())
-    cos, sin = turned.cos(), turned.sin()
+    radians = torch.deg2rad(angle.double())
+    cos, sin = radians.cos(), radians.sin()
     row = cos * at[:, None] + sin * at[None, :] + last / 2
     column = cos * at[None, :] - sin * at[:, None] + last / 2
     inside = (torch.minimum(row, column) >= -EDGE) & (torch.maximum(row, column) <= last + EDGE)
@@ -37,10 +37,10 @@ def turn(images: Tensor, which: Tensor, angle: Tensor) -> Tensor:
 
 
 def enlarge(images: Tensor) -> Tensor:
-    """Enlarge small images (n, side, side) smoothly, and leave a margin for their corners to turn.
+    """Enlarge small images (n, side, side) and add a margin, so that corners survive a rotation.
 
-    Sides grow by half and get a sixth of that as margin, as 8 pixels become 12 of 16. Larger
-    images, such as MNIST's 20 of 28, come with their margin and stay as they are.
+    Sides grow by half, plus a margin of a sixth of that on each side: 8 pixels become 12 of 16.
+    Larger images, such as MNIST's 20 of 28, have a margin already and are unchanged.
     """
     side = images.shape[-1]
     if side >= LEAST:
@@ -51,43 +51,42 @@ def enlarge(images: Tensor) -> Tensor:
 
 
 def exemplars(bank: Bank, classes: Sequence[int], image: int = 0) -> Tensor:
-    """Take one gray image of each class, the one at place `image` within it."""
+    """Take one gray image of each class, the one at index `image` within its class."""
     channels, height, width = bank.shape
     if channels != 1 or height != width:
         raise Refused(
-            f"{bank.name} has images of shape {bank.shape}; only square gray ones can be turned."
+            f"Rotation needs square gray images; {bank.name} has images of shape {bank.shape}."
         )
     chosen = []
     for k in classes:
-        found = np.flatnonzero(bank.labels == k)
-        if not 0 <= image < len(found):
+        members = np.flatnonzero(bank.labels == k)
+        if not 0 <= image < len(members):
             raise Refused(
-                f"Image {image} of class {k} was asked for, but {bank.name} has {len(found)} of "
-                "them. Count from zero."
+                f"Class {k} of {bank.name} has {len(members)} images, counted from 0; got "
+                f"image={image}."
             )
-        chosen.append(bank.images[found[image], 0])
+        chosen.append(bank.images[members[image], 0])
     return enlarge(torch.from_numpy(np.stack(chosen)))
 
 
 def rotations(images: Tensor) -> Task:
-    """Draw one of these images (n, side, side) turned by an angle from 0 to 360 degrees.
+    """Render one of these images (n, side, side) rotated by an angle from 0 to 360 degrees.
 
-    Given are cosine and sine of the angle and, where there are several images, a one-hot code of
-    which.
+    Inputs are cosine and sine of the angle and, with several images, a one-hot code of the image.
     """
     space = grid(digit=len(images)) * Space((Factor("angle", low=0.0, high=360.0),))
 
     def circle(angle: Tensor) -> Tensor:
-        turned = torch.deg2rad(angle)
-        return torch.stack([turned.cos(), turned.sin()])
+        radians = torch.deg2rad(angle)
+        return torch.stack([radians.cos(), radians.sin()])
 
-    given = join(one_hot(len(images)), circle) if len(images) > 1 else lambda z: circle(z[1])
-    return Task(space, given, lambda z: turn(images.to(z.device), z[0].long(), z[1]))
+    inputs = join(one_hot(len(images)), circle) if len(images) > 1 else lambda z: circle(z[1])
+    return Task(space, inputs, lambda z: turn(images.to(z.device), z[0].long(), z[1]))
 
 
 @task
 def rotated_digits(classes: int = 10, image: int = 0) -> Task:
-    """Draw a handwritten digit turned by an angle, given its class and the angle's place."""
+    """Render a handwritten digit rotated by an angle, from its class and the angle."""
     if not 1 <= classes <= 10:
-        raise Refused(f"{classes} classes of digits were asked for; give 1 to 10.")
+        raise Refused(f"rotated_digits() needs classes from 1 to 10; got {classes}.")
     return rotations(exemplars(digits(), range(classes), image))

@@ -1,4 +1,4 @@
-"""Scenes of sprites that keep apart: a network sees one, and must draw it (Wiedemer 2024)."""
+"""Autoencoding of scenes of sprites that do not overlap (Wiedemer et al. 2024)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recombine.core.task import Data, Task, task
 from recombine.tasks.drawing.sprite import labels
 from recombine.tasks.sprites import FACTORS, sprites
 
-REACH = {"x": 0.8, "y": 0.6}  # share of the image that a coordinate from 0 to 1 runs through
+REACH = {"x": 0.8, "y": 0.6}  # share of the image that a coordinate from 0 to 1 spans
 
 
 @task
@@ -32,15 +32,14 @@ def scenes(
     shapes: int = 2,
     finer: int = 1,
 ) -> Task:
-    """See an image of sprites, and draw the same image.
+    """Reconstruct an image of sprites.
 
     Each sprite is a block of the unit cube with some of the `factors`, as in `sprites`, but edges
-    are soft, so that the image is a differentiable function of all but the shapes. The more
-    sprites there are, the smaller they stay: scales run from `smallest` to
-    smallest + (largest - smallest) / (objects + 1). The defaults are for small images; the paper
-    has size=64, smallest=0.09 and largest=0.22.
+    are soft, so that the image is a differentiable function of all factors but the shapes. Scales
+    run from `smallest` to smallest + (largest - smallest) / (objects + 1). The defaults are for
+    small images; the paper has size=64, smallest=0.09 and largest=0.22.
 
-    Sprites may overlap, the first in front; `scene_support` keeps them apart.
+    Sprites may overlap, the first in front; `scene_support` excludes overlaps.
     """
     drawn = _drawn(size, objects, factors, smallest, largest, shapes, finer)
     return Task(drawn.space, drawn.targets, drawn.targets)
@@ -62,7 +61,7 @@ def scene_labels(
     shapes: int = 2,
     finer: int = 1,
 ) -> Tensor:
-    """Say which sprite each pixel of the scenes of `scenes` shows: 0 is the ground, i the i-th.
+    """Label each pixel of `scenes` by its sprite: 0 is the background, i the i-th sprite.
 
     >>> import numpy as np
     >>> scene_labels(np.array([[0.0, 1.0]]), size=8, factors="x").unique().tolist()
@@ -75,29 +74,29 @@ def scene_labels(
 
 
 def scene_latents(z: Points, objects: int, factors: str, shapes: int = 2) -> tuple[Tensor, int]:
-    """Give the latents of each sprite (n, objects, …), numbers first, and how many shapes follow.
+    """Latents of each sprite (n, objects, …), continuous ones first, and the number of shapes.
 
-    The shape is a label, in the last column; without the factor there is none, and 0 follow.
+    The shape is a label in the last column; without that factor there is none, and the number is 0.
     """
     order = _order(factors)
-    own = torch.as_tensor(z, dtype=torch.float32).view(len(z), objects, len(order))
+    latents = torch.as_tensor(z, dtype=torch.float32).view(len(z), objects, len(order))
     if "shape" not in order:
-        return own, 0
+        return latents, 0
     at = order.index("shape")
-    u = own[:, :, at]
+    u = latents[:, :, at]
     kind = (2 * u).round() if shapes == 3 else (2 * u).floor().clamp(max=1)
     rest = [i for i in range(len(order)) if i != at]
-    return torch.cat([own[:, :, rest], kind[:, :, None]], dim=2), shapes
+    return torch.cat([latents[:, :, rest], kind[:, :, None]], dim=2), shapes
 
 
 def scene_support(
     delta: float = 0.125, *, factors: str = "x,y,shape,scale,hue", distance: float = 0.26
 ) -> tuple[Support, Support]:
-    """Give what is shown, a band without overlaps, and what is held out: all else without overlaps.
+    """Return the training support, a band without overlaps, and its complement without overlaps.
 
-    Shown sprites differ by less than √2·delta in every factor, but for x: that of the i-th of n
-    sprites is moved on by i/n. The paper writes 0.25 for delta=0.125; it keeps centers 0.2 apart
-    in any direction, where here it is across or upwards, which is what squares need.
+    Training sprites differ by less than √2·delta in every factor, where x of the i-th of n sprites
+    is shifted by i/n. The paper writes 0.25 for delta=0.125. It keeps centers 0.2 apart in any
+    direction; here it is `distance` in x or in y, which is what squares need.
 
     >>> shown, held_out = scene_support(0.125, factors="x,y")
     >>> print(shown, held_out)
@@ -105,8 +104,8 @@ def scene_support(
     """
     if not 0 < delta < 1 or distance < 0:
         raise Refused(
-            f"A band of delta={delta:g} without overlaps at distance={distance:g} was asked for; "
-            "give a delta between 0 and 1, and a distance of 0 or more."
+            f"scene_support() needs 0 < delta < 1 and distance >= 0; got delta={delta:g} and "
+            f"distance={distance:g}."
         )
     clear, order = apart(distance, factors=factors), _order(factors)
     near = Ring(band(sqrt(2) * delta), order.index("x"))
@@ -114,14 +113,14 @@ def scene_support(
 
 
 def apart(distance: float, *, factors: str = "x,y,shape,scale,hue") -> Support:
-    """Keep the centers of all sprites `distance` apart, across or upwards, in image sides.
+    """Scenes whose sprites have centers at least `distance` image sides apart, in x or in y.
 
     >>> print(apart(0.34, factors="x,y"))
     apart(0.34)
     """
     order = _order(factors)
     if "x" not in order:
-        raise Refused(f"Sprites are kept apart in x, but the factors are {factors}. Add x to them.")
+        raise Refused(f"apart() needs the factor x; got factors={factors!r}.")
     places = {order.index(name): reach for name, reach in REACH.items() if name in order}
     return Apart(distance, tuple(places), tuple(places.values()))
 
@@ -141,11 +140,11 @@ def _drawn(
     finer: int,
     combine: Callable[..., Tensor] | None = None,
 ) -> Task:
-    """Build the task that draws scenes from latents."""
+    """Build the task that renders scenes from latents."""
     if size % 8 or objects < 1:
         raise Refused(
-            f"Scenes of {objects} objects on {size} pixels were asked for; give 1 object or more "
-            "and a multiple of 8 pixels, so that a network can halve the image."
+            f"scenes() needs objects >= 1 and a size divisible by 8, so that networks can halve "
+            f"it; got objects={objects} and size={size}."
         )
     look: dict[str, Any] = {"edges": "soft", "finer": finer, "combine": combine}
     largest = smallest + (largest - smallest) / (objects + 1)
@@ -153,5 +152,5 @@ def _drawn(
 
 
 def _shares(*parts: Tensor) -> Tensor:
-    """Find the share of each sprite in each pixel: the strongest channel of a full color is 1."""
+    """Coverage of each pixel by each sprite: the largest channel of a saturated color is 1."""
     return torch.stack([part.amax(dim=-3) for part in parts], dim=-3)

@@ -1,7 +1,7 @@
-"""Symbolic tasks: components in one-hot code and one number to answer (Lippl & Stachenfeld 2025).
+"""Symbolic tasks: one-hot components and one number as target (Lippl & Stachenfeld 2025).
 
-Each task stands beside the supports that it is studied with. Supports name their factors, so they
-serve the picture version of a task as well. Classes are answered by -1 and +1.
+Each task is followed by its supports. Supports refer to factors by name, so they apply to the
+picture version of a task as well. Classes are -1 and +1.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ Targets = NDArray[np.float64]
 def tables(
     task: Task, support: Support, query: Support | None = None
 ) -> tuple[Points, Targets, Points, Targets]:
-    """List training points, their targets, held-out points and theirs, in float64, for theory.
+    """List training points and targets, held-out points and targets, in float64, for theory.
 
     >>> train, y, held_out, truth = tables(invariance(), invariance_support(True))
     >>> train.tolist(), y.tolist()
@@ -48,12 +48,12 @@ def addition(levels: int = 9) -> Task:
 
 
 def addition_cross(anchors: Sequence[int]) -> Support:
-    """Show the sums in which either number is an anchor, given by index: rows and columns."""
+    """Train on the sums in which either number is an anchor (by index): rows and columns."""
     return cross(a=anchors, b=anchors)
 
 
 def addition_support(name: str, levels: int = 9, seed: int = 1) -> Support:
-    """Name a training set of the paper; `dispersed` shows two sums a row and column, by `seed`.
+    """Look up a training set of the paper; `dispersed` has two sums per row and column, by `seed`.
 
     >>> print(addition_support("both"))
     (values(a=[2, 6]) | values(b=[2, 6]))
@@ -77,7 +77,7 @@ def addition_support(name: str, levels: int = 9, seed: int = 1) -> Support:
 
 @task
 def context(values: int = 3) -> Task:
-    """Answer the class of the first feature in context 0, of the second in context 1.
+    """Classify by the first feature in context 0, by the second in context 1.
 
     Each feature has `values` values of class -1, then as many of class +1.
     """
@@ -85,29 +85,29 @@ def context(values: int = 3) -> Task:
 
 
 def context_support(hidden: int, values: int = 3) -> Support:
-    """Hide, in both contexts, `hidden` first features of class -1 with as many second of class +1.
+    """Hold out `hidden` first features of class -1 with as many second ones of class +1.
 
-    This is the paper's CD-1, CD-2, CD-3; at `hidden == values` the context alone is a shortcut.
+    These are the paper's CD-1, CD-2, CD-3; with `hidden == values` the context alone is a shortcut.
     """
     if not 1 <= hidden <= values:
-        raise Refused(f"{hidden} values are to be hidden, of {values} in a class; hide 1 to all.")
+        raise Refused(f"context_support() needs 1 <= hidden <= values; got {hidden} and {values}.")
     return ~box(first=(0, hidden), second=(values, values + hidden))
 
 
 @task
 def context_substitution() -> Task:
-    """Answer by the context's feature, where some values must be learned in the sister context."""
+    """Classify by the context's feature; some values occur only in the sister context."""
     return _contextual(4, 3)
 
 
 def context_substitution_support() -> Support:
-    """Hide values 0 and 3 of both features in contexts 0 and 2; their sisters 1 and 3 show all."""
+    """Hold out values 0 and 3 of both features in contexts 0 and 2, but not in sisters 1 and 3."""
     return ~(values(context=[0, 2]) & cross(first=[0, 3], second=[0, 3]))
 
 
 @task
 def equivalence(classes: Sequence[int] = (2, 2)) -> Task:
-    """Tell whether two items belong to the same class; `classes` counts each one's items."""
+    """Tell whether two items belong to the same class; `classes` has the size of each class."""
     _members(classes)
     kind = torch.repeat_interleave(torch.tensor(classes))
 
@@ -121,12 +121,15 @@ def equivalence(classes: Sequence[int] = (2, 2)) -> Task:
 def equivalence_support(
     classes: Sequence[int] = (2, 2), anchors: Sequence[int] = (1, 1)
 ) -> Support:
-    """Show the pairs with an anchor: the first `anchors[j]` items of class j."""
+    """Train on the pairs with an anchor: the first `anchors[j]` items of class j."""
     members = _members(classes)
     if len(anchors) != len(classes) or not all(
         0 <= k <= n for k, n in zip(anchors, classes, strict=True)
     ):
-        raise Refused(f"Anchors {anchors} do not fit classes {classes}; count some of each class.")
+        raise Refused(
+            f"equivalence_support() needs from 0 to all items of each class as anchors; got "
+            f"{anchors} for classes {classes}."
+        )
     shown = [item for items, k in zip(members, anchors, strict=True) for item in items[:k]]
     return cross(first=shown, second=shown)
 
@@ -139,41 +142,41 @@ def ordering(items: int = 7) -> Task:
 
 
 def ordering_support(items: int = 7) -> Support:
-    """Show neighbors, in both orders."""
+    """Train on neighbors, in both orders."""
     _need("An ordering", "items", items, 2)
     near = {i: [j for j in (i - 1, i + 1) if 0 <= j < items] for i in range(items)}
     return _any([values(first=[i], second=js) for i, js in near.items()])
 
 
 def ordering_query(items: int = 7) -> Support:
-    """Ask pairs of different items."""
+    """Query pairs of different items."""
     _need("An ordering", "items", items, 2)
     return ~_any([values(first=[i], second=[i]) for i in range(items)])
 
 
 @task
 def invariance() -> Task:
-    """Answer the first of two binary items and ignore the second."""
+    """Classify by the first of two binary items; ignore the second."""
     return _coded(grid(first=2, second=2), lambda z: 2 * z[0] - 1)
 
 
 def invariance_support(partial: bool = False) -> Support:
-    """Show one value of the ignored item; with `partial` exposure also (0, 1).
+    """Train on one value of the ignored item; with `partial` exposure also on (0, 1).
 
-    Without it, the other value is never shown, so `Task.split` warns `NotCompositional`: that is
-    the point of the task.
+    Without it, the other value never occurs in training, so `Task.split` warns `NotCompositional`:
+    that is the point of the task.
     """
     return cross(first=[0], second=[0]) if partial else values(second=[0])
 
 
 def _coded(space: Space, answer: Callable[[Tensor], Tensor]) -> Task:
-    """Write every component in one-hot code; the answer is one number."""
+    """Build a task with one-hot components and one number as target."""
     codes = join(*[one_hot(levels) for levels in space.shape])
     return Task(space, inputs=codes, targets=lambda z: answer(z)[None])
 
 
 def _contextual(contexts: int, values: int) -> Task:
-    """Let the lower half of the contexts ask for the first feature, the upper for the second."""
+    """Build a task whose lower half of contexts selects the first feature, the upper the second."""
     _need("A feature", "values in a class", values, 1)
     space = grid(context=contexts, first=2 * values, second=2 * values)
     return _coded(space, lambda z: _sign(torch.where(z[0] < contexts / 2, z[1], z[2]) >= values))
@@ -182,7 +185,9 @@ def _contextual(contexts: int, values: int) -> Task:
 def _members(classes: Sequence[int]) -> list[list[int]]:
     """Number items class after class."""
     if len(classes) < 2 or min(classes) < 1:
-        raise Refused(f"Classes {classes} were given; give two or more, with one item or more.")
+        raise Refused(
+            f"equivalence() needs at least two classes of at least one item; got {classes}."
+        )
     ends = np.cumsum(classes).tolist()
     return [list(range(end - n, end)) for n, end in zip(classes, ends, strict=True)]
 
@@ -195,6 +200,6 @@ def _sign(yes: Tensor) -> Tensor:
     return 2 * yes.float() - 1
 
 
-def _need(who: str, what: str, given: int, least: int) -> None:
-    if given < least:
-        raise Refused(f"{who} has {given} {what}; it needs {least} or more.")
+def _need(who: str, what: str, count: int, least: int) -> None:
+    if count < least:
+        raise Refused(f"{who} needs at least {least} {what}; got {count}.")

@@ -1,4 +1,4 @@
-"""Vectors that known functions compose from parts, forwards and backwards (Wiedemer 2023)."""
+"""Vectors composed of parts by known functions, and their inverse (Wiedemer et al. 2023)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from recombine.maps.compose import Combine, Composition, Part, compose
 from recombine.tasks.drawing.network import normal, random_network
 
 HIDDEN = 10  # tanh units of a component
-STEEP = 2.0  # scale of their weights, so that they bend within the unit cube
-SLOPE = 0.2  # of the leaky units of a slot, below zero
+STEEP = 2.0  # scale of their weights, so that they are nonlinear within the unit cube
+SLOPE = 0.2  # of the leaky ReLU units of a slot, below zero
 
 
 def world(components: int = 2, latents: int = 2) -> Space:
-    """Build the space of some components: a block of the unit cube for each.
+    """Build the space of components: one block of the unit cube per component.
 
     >>> print(world())
     Space(part1: [0, 1]^2, part2: [0, 1]^2)
     """
     if min(components, latents) < 1:
         raise Refused(
-            f"{components} components of {latents} latents were asked for; give 1 or more of both."
+            f"world() needs components >= 1 and latents >= 1; got {components} and {latents}."
         )
     return cube(**{f"part{k + 1}": latents for k in range(components)})
 
@@ -44,9 +44,9 @@ def composition(
     offset: float = 0.0,
     seed: int = 0,
 ) -> Composition:
-    """Draw random smooth components and compose them: the truth of `composed_vectors`."""
+    """Draw random smooth components and compose them: the target map of `composed_vectors`."""
     if outputs < 1:
-        raise Refused(f"Components of {outputs} outputs were asked for; give 1 or more.")
+        raise Refused(f"composition() needs outputs >= 1; got {outputs}.")
     dims = [f.dim for f in world(components, latents).factors]
     source = torch.Generator().manual_seed(seed)
     parts = [tanh_part(d, outputs, offset, source) for d in dims]
@@ -62,10 +62,10 @@ def composed_vectors(
     offset: float = 0.0,
     seed: int = 0,
 ) -> Task:
-    """Draw the vector that a known function composes from random smooth components.
+    """Predict the vector that a known function composes of random smooth components.
 
-    Outputs of a component lie within 1 of `offset`: 0 lets factors of a product vanish, 2 keeps
-    them away from zero.
+    Outputs of a component lie within 1 of `offset`: with 0, factors of a product can vanish; with 2
+    they stay away from zero.
     """
     f = composition(combine, components, latents, outputs, offset, seed)
     return Task(world(components, latents), lambda z: z, lambda z: f(z[None])[0])
@@ -74,7 +74,7 @@ def composed_vectors(
 def slot_weights(
     latents: int, hidden: int, outputs: int, source: torch.Generator
 ) -> list[tuple[Tensor, Tensor]]:
-    """Draw two layers of weights, whose rows have length 1, and biases as torch draws them."""
+    """Draw two layers of weights with rows of length 1, and biases with torch's distribution."""
     layers = []
     for a, b in ((latents, hidden), (hidden, outputs)):
         weight = normalize(torch.rand(b, a, generator=source) * 2 - 1, dim=1)
@@ -87,13 +87,14 @@ def slot_weights(
 def concatenated_vectors(
     slots: int = 4, latents: int = 2, outputs: int = 10, hidden: int = 50, seed: int = 0
 ) -> Task:
-    """Read the latents of every slot off the vectors that they draw, side by side.
+    """Recover the latents of every slot from the concatenated vectors that they generate.
 
-    Each slot draws by a random network of its own with one layer of leaky units (0.2).
+    Each slot has a separate random network with one hidden layer of leaky ReLU units (0.2).
     """
     if min(outputs, hidden) < 1:
         raise Refused(
-            f"Slots of {hidden} hidden units and {outputs} outputs were asked for; give 1 or more."
+            f"concatenated_vectors() needs hidden >= 1 and outputs >= 1; got {hidden} and "
+            f"{outputs}."
         )
     space = world(slots, latents)
     source = torch.Generator().manual_seed(seed)
@@ -102,10 +103,10 @@ def concatenated_vectors(
         tuple(torch.stack([w[layer][i] for w in weights]) for i in (0, 1)) for layer in (0, 1)
     ]
 
-    def drawn(z: Tensor) -> Tensor:
+    def generate(z: Tensor) -> Tensor:
         (inner, shift), (outer, offset) = stacked
-        own = z.reshape(slots, latents, 1)
-        hidden = leaky_relu(inner.to(z) @ own + shift.to(z)[..., None], SLOPE)
+        of_slots = z.reshape(slots, latents, 1)
+        hidden = leaky_relu(inner.to(z) @ of_slots + shift.to(z)[..., None], SLOPE)
         return (outer.to(z) @ hidden + offset.to(z)[..., None]).flatten()
 
-    return Task(space, drawn, lambda z: z)
+    return Task(space, generate, lambda z: z)

@@ -244,10 +244,10 @@ def test_a_picture_has_a_panel_for_each_composition():
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (lambda: composed_vectors(components=0), "0 components of 2 latents"),
-        (lambda: composed_vectors(outputs=0), "Components of 0 outputs"),
+        (lambda: composed_vectors(components=0), "got 0 and 2"),
+        (lambda: composed_vectors(outputs=0), "outputs >= 1; got 0"),
         (lambda: composed_vectors("produkt"), "Did you mean 'product'"),
-        (lambda: concatenated_vectors(hidden=0), "Slots of 0 hidden units"),
+        (lambda: concatenated_vectors(hidden=0), "hidden >= 1"),
         (
             lambda: slotwise(concatenated_vectors().data(np.zeros((1, 8))), slots=3),
             "divides 40 inputs and 8 outputs",

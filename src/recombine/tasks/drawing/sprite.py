@@ -1,4 +1,4 @@
-"""Sprites: colored triangles, squares and disks, drawn alone or laid over each other."""
+"""Sprites: colored triangles, squares and disks, rendered alone or composed with occlusion."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from recombine.core.error import Refused
 
 SHAPES = ("triangle", "square", "circle")
 SIDES = (3, 4, 30)  # a circle is a disk here, and has 30 sides in the reference
-FIRST = (pi / 2, pi / 4, 0.0)  # where the first corner lies
-PIXELS = 1 << 24  # of one channel, drawn at a time: bounds the memory
-FAR = 1e6  # pixels: beyond every image
+FIRST = (pi / 2, pi / 4, 0.0)  # angle of the first corner
+PIXELS = 1 << 24  # of one channel, rendered at a time; bounds the memory
+FAR = 1e6  # pixels; outside every image
 
-# Distance from the middle to a corner and to a side of shapes with area 1.
+# Distance from the center to a corner and to a side of shapes with area 1.
 RADIUS = (2 / 27**0.25, 1 / sqrt(2), 1 / sqrt(pi))
 INNER = (RADIUS[0] / 2, 0.5, RADIUS[2])
 
@@ -38,7 +38,7 @@ def corners(shape: int) -> NDArray[np.float64]:
 
 
 def hsv(hue: Tensor, saturation: float = 1.0, value: float = 1.0) -> Tensor:
-    """Turn hues in [0, 1] into red, green and blue on a new last axis; differentiable in the hue.
+    """Convert hues in [0, 1] to red, green and blue on a new last axis; differentiable in the hue.
 
     >>> hsv(torch.tensor([0.0, 1 / 3, 0.5])).round(decimals=4).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
@@ -61,28 +61,32 @@ def sprites(
     grow: float | None = None,
     chunk: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Draw each sprite alone on black: colors (…, 3, size, size) and shares (…, size, size).
+    """Render each sprite alone on black: colors (…, 3, size, size) and coverage (…, size, size).
 
-    Arguments have any shape that broadcasts, usually (points, sprites). The image is the unit
-    square with its origin at the lower left; `shape` counts `SHAPES`, `scale` is the root of the
-    area, `angle` is in degrees, counterclockwise. A pixel's share falls from 1 to 0 while an edge
-    crosses it along its normal, which is differentiable in all but the shape; `hard` shares are 1
-    where the pixel's middle lies inside, else 0. Shapes `grow` by some pixels on every side: 0, and
-    a half if hard, because then they are as large as Pillow's. `chunk` rows are drawn at a time.
+    Arguments broadcast, usually to (points, sprites). The image is the unit square with its origin
+    at the lower left. Coverage falls from 1 to 0 as an edge crosses the pixel along its normal; it
+    is differentiable in all arguments but the shape.
+
+    - shape: index into `SHAPES`
+    - scale: square root of the area
+    - angle: degrees, counterclockwise
+    - hard: coverage is 1 if the pixel's center lies inside, else 0
+    - grow: pixels added on every side; by default 0, or 0.5 if hard, which matches Pillow
+    - chunk: rows rendered at a time
     """
     _check(size)
-    given = torch.broadcast_tensors(
+    values = torch.broadcast_tensors(
         x, y, shape.to(x), scale, hue, torch.zeros_like(x) if angle is None else angle
     )
-    more = (0.5 if hard else 0.0) if grow is None else grow
-    first = given[0]
-    many = size * size * (first[:1].numel() if first.ndim else 1)
-    rows = chunk or max(1, PIXELS // 4 // max(1, many))
+    margin = (0.5 if hard else 0.0) if grow is None else grow
+    first = values[0]
+    pixels = size * size * (first[:1].numel() if first.ndim else 1)
+    rows = chunk or max(1, PIXELS // 4 // max(1, pixels))
     if first.ndim < 2 or len(first) <= rows:
-        return _alone(*given, size=size, hard=hard, grow=more)
-    pieces = zip(*[t.split(rows) for t in given], strict=True)
-    drawn = (_alone(*piece, size=size, hard=hard, grow=more) for piece in pieces)
-    if torch.is_grad_enabled() and any(t.requires_grad for t in given):
+        return _alone(*values, size=size, hard=hard, grow=margin)
+    pieces = zip(*[t.split(rows) for t in values], strict=True)
+    drawn = (_alone(*piece, size=size, hard=hard, grow=margin) for piece in pieces)
+    if torch.is_grad_enabled() and any(t.requires_grad for t in values):
         rgb, cover = zip(*drawn, strict=True)
         return torch.cat(rgb), torch.cat(cover)
     out = first.new_empty(*first.shape, 3, size, size), first.new_empty(*first.shape, size, size)
@@ -92,19 +96,19 @@ def sprites(
 
 
 def visible(cover: Tensor) -> Tensor:
-    """Take from each sprite's shares (…, sprites, h, w) what the sprites before it hide."""
-    left = torch.cumprod(1 - cover, dim=-3)  # of a pixel, behind this sprite
+    """Coverage (…, sprites, h, w) of each sprite that is not occluded by the sprites before it."""
+    left = torch.cumprod(1 - cover, dim=-3)  # share of a pixel behind this sprite
     return cover * torch.cat([torch.ones_like(left[..., :1, :, :]), left[..., :-1, :, :]], dim=-3)
 
 
 def labels(cover: Tensor) -> Tensor:
-    """Say which sprite a pixel shows most of: 0 is the background, i the i-th sprite."""
-    seen = visible(cover)
-    return torch.cat([1 - seen.sum(dim=-3, keepdim=True), seen], dim=-3).argmax(dim=-3)
+    """Label each pixel by the sprite it shows most of: 0 is the background, i the i-th sprite."""
+    shown = visible(cover)
+    return torch.cat([1 - shown.sum(dim=-3, keepdim=True), shown], dim=-3).argmax(dim=-3)
 
 
 def parts(rgb: Tensor, cover: Tensor, *, alpha: bool = False) -> list[Tensor]:
-    """List the sprites of `sprites` as images for a composition function, with opacity if asked."""
+    """List the images of `sprites` as parts of a composition function; `alpha` adds opacity."""
     if alpha:
         full = (cover > 0)[..., None, :, :]
         straight = rgb / torch.where(full, cover[..., None, :, :], 1)
@@ -113,7 +117,7 @@ def parts(rgb: Tensor, cover: Tensor, *, alpha: bool = False) -> list[Tensor]:
 
 
 def compose(rgb: Tensor, cover: Tensor, combine: Callable[..., Tensor] | None = None) -> Tensor:
-    """Lay sprites over each other, the first on top, or `combine(*parts)` as you like."""
+    """Compose sprites with occlusion, the first on top, or with `combine(*parts)`."""
     if combine is not None:
         return combine(*parts(rgb, cover))
     before = torch.cumprod(1 - cover, dim=-3)[..., :-1, None, :, :]
@@ -128,7 +132,9 @@ def shrink(images: Tensor, times: int) -> Tensor:
     """
     *rest, h, w = images.shape
     if times < 1 or h % times or w % times:
-        raise Refused(f"Images of {h} by {w} pixels cannot be made {times} times smaller.")
+        raise Refused(
+            f"shrink() needs times >= 1 that divides both sides; got {times} for {h} × {w} pixels."
+        )
     if times == 1:
         return images
     small = avg_pool2d(images.reshape(-1, 1, h, w), times)
@@ -147,18 +153,18 @@ def draw(
     finer: int = 1,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Draw whole images (n, 3, size, size) of hard sprites (n, k), the first on top; many at once.
+    """Render images (n, 3, size, size) of hard sprites (n, k), the first on top; fast.
 
-    The same as `compose(*sprites(…, hard=True))` with colors rounded down to 1/255, as Pillow's
-    are. Images are drawn `finer` times larger and averaged. Only covered pixels are touched: every
+    The same as `compose(*sprites(…, hard=True))` with colors rounded down to 1/255, as in Pillow.
+    Images are rendered `finer` times larger and averaged. Only covered pixels are written: every
     row of a sprite is a span. Bytes (`dtype=torch.uint8`) are a view of RGBX, as in Pillow.
     """
     _check(size * finer)
     if x.ndim != 2:
-        raise Refused(f"Sprites of shape {tuple(x.shape)} were given; give (points, sprites).")
+        raise Refused(f"draw() needs arguments of shape (points, sprites); got {tuple(x.shape)}.")
     if not ((shape >= 0) & (shape < len(SHAPES)) & (shape == shape.round())).all():
-        raise Refused(f"Shapes count {', '.join(SHAPES)} from 0 to 2; another number was given.")
-    given = [t.detach().expand_as(x) for t in (x, y, scale, angle) if t is not None]
+        raise Refused(f"Shapes are {', '.join(SHAPES)}, counted from 0 to 2; got another number.")
+    geometry = [t.detach().expand_as(x) for t in (x, y, scale, angle) if t is not None]
     n, k = x.shape
     shape, dtype, side = shape.expand_as(x), dtype or x.dtype, size * finer
     color = (255 * hsv(hue.detach().expand_as(x))).floor_()
@@ -166,29 +172,30 @@ def draw(
         ink = torch.cat([color, torch.zeros_like(color[..., :1])], dim=-1).byte().view(torch.int32)
     else:
         ink = color.div_(255).to(torch.float32 if dtype == torch.uint8 else dtype)
-    wide, rows = ink.shape[-1], max(1, PIXELS // (side * finer) ** 2)
-    out = ink.new_zeros(n, wide, size * size)
+    channels, rows = ink.shape[-1], max(1, PIXELS // (side * finer) ** 2)
+    out = ink.new_zeros(n, channels, size * size)
     for a in range(0, n, rows):
         piece = slice(a, a + rows)
         here = out[piece]
-        canvas = here if finer == 1 else ink.new_zeros(len(here), wide, side * side)
-        for j in reversed(range(k)):  # the first sprite is painted last
-            _paint(canvas, [t[piece, j] for t in given], shape[piece, j], ink[piece, j], side)
+        canvas = here if finer == 1 else ink.new_zeros(len(here), channels, side * side)
+        for j in reversed(range(k)):  # the first sprite is on top
+            _paint(canvas, [t[piece, j] for t in geometry], shape[piece, j], ink[piece, j], side)
         if finer > 1:
-            here.copy_(shrink(canvas.view(-1, wide, side, side), finer).flatten(2))
+            here.copy_(shrink(canvas.view(-1, channels, side, side), finer).flatten(2))
     if packed:
         return out.view(torch.uint8).view(n, size, size, 4)[..., :3].permute(0, 3, 1, 2)
-    out = out.view(n, wide, size, size)
+    out = out.view(n, channels, size, size)
     return out.mul_(255).round_().byte() if dtype == torch.uint8 else out
 
 
 def drawn(latents: Tensor, size: int, finer: int = 1) -> Tensor:
-    """Draw one image as `draw` does from rows (x, y, shape, scale, hue): a map for a task.
+    """Render one image with `draw` from rows (x, y, shape, scale, hue), as a map of one point.
 
-    `vmap` draws all points at once. The image is constant between jumps, so derivatives are 0.
+    Under `vmap`, all points are rendered at once. The image is piecewise constant, so derivatives
+    are 0.
     """
-    found: Tensor = _Drawn.apply(latents, size, finer)  # type: ignore[no-untyped-call]
-    return found
+    image: Tensor = _Drawn.apply(latents, size, finer)  # type: ignore[no-untyped-call]
+    return image
 
 
 def reference(
@@ -201,18 +208,18 @@ def reference(
     *,
     size: int,
 ) -> Tensor:
-    """Draw images as `draw` does, with Pillow's polygons: bytes (n, 3, size, size).
+    """Reference for `draw` with Pillow's polygons: bytes (n, 3, size, size).
 
-    Equal to Spriteworld without anti-aliasing. A circle has 30 sides, Pillow moves corners to whole
-    pixels and draws edges inclusively.
+    Equal to Spriteworld without anti-aliasing. A circle has 30 sides; Pillow rounds corners to
+    whole pixels and includes edges.
     """
     from PIL import Image, ImageDraw
 
-    given = [t.detach().cpu().double().expand_as(x).numpy() for t in (x, y, shape, scale, hue)]
+    columns = [t.detach().cpu().double().expand_as(x).numpy() for t in (x, y, shape, scale, hue)]
     turned = np.zeros(x.shape) if angle is None else np.deg2rad(angle.detach().cpu().numpy())
     outlines = [corners(s) for s in range(len(SHAPES))]
     out = np.zeros((*x.shape[:1], size, size, 3), dtype=np.uint8)
-    for i, rows in enumerate(np.stack([*given, np.broadcast_to(turned, x.shape)], axis=-1)):
+    for i, rows in enumerate(np.stack([*columns, np.broadcast_to(turned, x.shape)], axis=-1)):
         image = Image.new("RGB", (size, size))
         pen = ImageDraw.Draw(image)
         for a, b, kind, length, tint, turn in rows[::-1].tolist():
@@ -225,13 +232,13 @@ def reference(
             corner = np.stack([(across + a) * size, (up + b) * size], axis=1)
             ink = tuple(int(255 * c) for c in colorsys.hsv_to_rgb(tint, 1.0, 1.0))
             pen.polygon(list(map(tuple, corner.tolist())), fill=ink)
-        out[i] = np.asarray(image)[::-1]  # Pillow counts rows from the top, the world from below
+        out[i] = np.asarray(image)[::-1]  # Pillow counts rows from the top
     return torch.from_numpy(out).permute(0, 3, 1, 2)
 
 
 def _check(size: int) -> None:
     if size < 1:
-        raise Refused(f"An image of side {size} was asked for; it needs 1 pixel or more.")
+        raise Refused(f"Images need a side of at least 1 pixel; got {size}.")
 
 
 def _alone(
@@ -260,18 +267,18 @@ def _shares(
     hard: bool,
     grow: float,
 ) -> Tensor:
-    """Find the share of each pixel that lies in a sprite: a product over the sides of a polygon."""
+    """Coverage of each pixel by a sprite: a product over the sides of a polygon."""
     kind = shape.round().long()
     normal, inner = _sides(kind, angle, x)
-    middles = torch.arange(size, dtype=x.dtype, device=x.device) + 0.5
-    across = middles - (x * size)[..., None]
-    up = middles.flip(0) - (y * size)[..., None]
+    centers = torch.arange(size, dtype=x.dtype, device=x.device) + 0.5
+    across = centers - (x * size)[..., None]
+    up = centers.flip(0) - (y * size)[..., None]
 
-    def share(inside: Tensor) -> Tensor:  # pixels by which a pixel's middle lies inside an edge
+    def share(inside: Tensor) -> Tensor:  # distance of a pixel's center from an edge
         return (inside >= 0).to(x.dtype) if hard else (inside + 0.5).clamp(0, 1)
 
     far = (up**2)[..., :, None] + (across**2)[..., None, :]
-    far = far.clamp(min=1e-12).sqrt()  # a root has no derivative at 0
+    far = far.clamp(min=1e-12).sqrt()  # the square root has no derivative at 0
     disk = share((RADIUS[2] * scale * size + grow)[..., None, None] - far)
     polygon = torch.ones_like(disk)
     for i in range(4):
@@ -283,7 +290,7 @@ def _shares(
 
 
 def _sides(kind: Tensor, angle: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Look up normals (…, 4, 2) and distances (…, 4) of sides; a triangle's fourth is far away."""
+    """Normals (…, 4, 2) and distances (…, 4) of sides; a triangle's fourth side is far away."""
     turns = [[FIRST[s] + (2 * i + 1) * pi / n for i in range(4)] for s, n in ((0, 3), (1, 4))]
     apart = [[*[INNER[0]] * 3, FAR], [INNER[1]] * 4]
     tables = [
@@ -293,27 +300,27 @@ def _sides(kind: Tensor, angle: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         at, inner = (t[kind] for t in tables)
     except IndexError:
         raise Refused(
-            f"Shapes count {', '.join(SHAPES)} from 0 to 2; another number was given."
+            f"Shapes are {', '.join(SHAPES)}, counted from 0 to 2; got another number."
         ) from None
     at = at + torch.deg2rad(angle)[..., None]
     return torch.stack([at.cos(), at.sin()], dim=-1), inner
 
 
 def _paint(canvas: Tensor, layer: list[Tensor], shape: Tensor, ink: Tensor, side: int) -> None:
-    """Paint one sprite on each canvas (n, channels, pixels), one kind of shape after another."""
-    flat, wide = canvas.view(-1), canvas.shape[1]
+    """Render one sprite on each canvas (n, channels, pixels), shape by shape."""
+    flat, channels = canvas.view(-1), canvas.shape[1]
     for kind in range(len(SHAPES)):
         rows = (shape == kind).nonzero()[:, 0]
         if not len(rows):
             continue
         start, length = _spans(kind, side, *[t[rows] for t in layer])
-        start += (rows * (wide * side * side))[:, None]
+        start += (rows * (channels * side * side))[:, None]
         lengths, counts, colors = length.flatten(), length.sum(dim=1), ink[rows]
         ends = lengths.cumsum(0)
         total = int(ends[-1])
         pixels = _repeat(start.flatten() - (ends - lengths), lengths, total)
         pixels += _count(total, pixels)
-        for c in range(wide):
+        for c in range(channels):
             if c:
                 pixels += side * side
             flat.scatter_(0, pixels, _repeat(colors[:, c], counts, total))
@@ -322,12 +329,12 @@ def _paint(canvas: Tensor, layer: list[Tensor], shape: Tensor, ink: Tensor, side
 def _spans(
     kind: int, side: int, x: Tensor, y: Tensor, scale: Tensor, angle: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Find where each row of each sprite starts in its image, and how many pixels it has.
+    """First pixel and length of each row of each sprite.
 
-    A pixel is inside when its middle is, after the shape has grown by half a pixel.
+    A pixel is inside if its center is, after the shape has grown by half a pixel.
     """
-    near = INNER[kind] * side * scale + 0.5  # from the middle to a side
-    n, middle = SIDES[kind], y * side - 0.5
+    near = INNER[kind] * side * scale + 0.5  # from the center to a side
+    n, center = SIDES[kind], y * side - 0.5
     if kind == 2:
         low, high = -near, near
     else:
@@ -335,17 +342,17 @@ def _spans(
         at = at[None] if angle is None else at + torch.deg2rad(angle)[:, None]
         tips = at.sin() * (near / cos(pi / n))[:, None]
         low, high = tips.amin(dim=1), tips.amax(dim=1)
-    many = int((high - low).max()) + 2
-    row = (middle + low).ceil_()[:, None] + torch.arange(many, dtype=x.dtype, device=x.device)
-    up = row - middle[:, None]  # rows count from below
+    height = int((high - low).max()) + 2
+    row = (center + low).ceil_()[:, None] + torch.arange(height, dtype=x.dtype, device=x.device)
+    up = row - center[:, None]  # rows count from below
     if kind == 2:
         right = ((near * near)[:, None] - up * up).clamp_(min=0).sqrt_()
         left = -right
-    else:  # a side is a line, across = cut + slope * up, and bounds a row on the left or right
+    else:  # a side, across = cut + slope * up, bounds a row on the left or right
         over, above = (at + pi / n).cos(), (at + pi / n).sin()
         over = torch.where(over.abs() < 1e-6, 1e-6, over)
         cut, slope, ends = near[:, None] / over, -above / over, over > 0
-        if angle is None:  # the same sides for all, so most need no work
+        if angle is None:  # the sides are the same for all sprites
             sides = [(cut[:, i, None], slope[0, i].item(), ends[0, i].item()) for i in range(n)]
             steep = [(torch.add(c, up, alpha=k), e) for c, k, e in sides if abs(k) < 1e3]
             right = torch.stack([line for line, e in steep if e]).amin(dim=0)
@@ -357,27 +364,27 @@ def _spans(
     shift = (x * side - 0.5)[:, None]
     begin = left.add_(shift).ceil_().clamp_(0, side)
     length = right.add_(shift).floor_().add_(1).clamp_(0, side).sub_(begin).clamp_(min=0)
-    top = (middle + high).clamp_(max=side - 1)[:, None]
+    top = (center + high).clamp_(max=side - 1)[:, None]
     length *= (row <= top) if bool((row[:, 0] >= 0).all()) else (row <= top) & (row >= 0)
     return row.mul_(-side).add_((side - 1) * side).add_(begin).long(), length.long()
 
 
 def _repeat(values: Tensor, times: Tensor, total: int) -> Tensor:
-    """Repeat each value some times; NumPy is three times faster where it can be used."""
+    """Repeat each value `times` times; NumPy is three times faster on the CPU."""
     if values.device.type == "cpu":
         return torch.from_numpy(np.repeat(values.numpy(), times.numpy()))
     return torch.repeat_interleave(values, times, output_size=total)
 
 
 def _count(total: int, like: Tensor) -> Tensor:
-    """Count from 0; as with `_repeat`, NumPy is faster."""
+    """Count from 0 to `total` - 1; NumPy is faster on the CPU."""
     if like.device.type == "cpu":
         return torch.from_numpy(np.arange(total))
     return torch.arange(total, device=like.device)
 
 
 class _Drawn(torch.autograd.Function):
-    """`draw` as a map of one point, drawn at once under `vmap`; derivatives are 0."""
+    """`draw` as a map of one point, batched under `vmap`; derivatives are 0."""
 
     @staticmethod
     def forward(latents: Tensor, size: int, finer: int) -> Tensor:
@@ -399,6 +406,6 @@ class _Drawn(torch.autograd.Function):
         return change.new_zeros(ctx.shapes[1])
 
     @staticmethod
-    def vmap(info: Any, dims: tuple[int, None, None], *given: Any) -> tuple[Tensor, int]:
-        together = given[0].movedim(dims[0], 0)
-        return drawn(together, *given[1:]), 0
+    def vmap(info: Any, dims: tuple[int, None, None], *arguments: Any) -> tuple[Tensor, int]:
+        stacked = arguments[0].movedim(dims[0], 0)
+        return drawn(stacked, *arguments[1:]), 0
