@@ -1,7 +1,7 @@
 """Figures of Liang et al. 2025: errors of decoders by position, and geometry of their layers."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,33 +13,32 @@ from numpy.typing import NDArray
 
 from recombine.core.registry import figure
 from recombine.report.grid import outline
-from recombine.report.plot import LINES, MUTED, canvas, heat_maps, place, styled
+from recombine.report.plot import LINES, MUTED, Arrays, canvas, heat_maps, place, styled
 from recombine.runs.record import Record
 
-Arrays = Callable[[Record], dict[str, Any]]
 Kind = tuple[Any, ...]
 
 DECODERS = {
     "mlp": "MLP",
     "cnn": "CNN",
     "transformer": "transformer",
-    "spatial": "MLP told each pixel",
+    "spatial": "MLP with pixel positions",
     "low_rank": "low rank",
-    "outer": "product of two drawings",
+    "outer": "product of two profiles",
 }
 CODES = {"population": "population", "one_hot": "one-hot", "ramp": "ramp"}
-ONE_HOT = ("spatial", "low_rank")  # decoders whose usual code this is; others take population codes
+ONE_HOT = ("spatial", "low_rank")  # usual code of these decoders; population for the others
 CURES = {
     (False, False): "",
     (True, False): " + entropy",
     (False, True): " + variance",
     (True, True): " + both penalties",
 }
-FLOOR = 1e-6  # shares of energy below this are not told apart
+FLOOR = 1e-6  # smaller shares of energy are not drawn
 
 
 def kind(record: Record) -> Kind:
-    """Tell which decoder, code and cure a run is about, in the order of the pictures."""
+    """Return decoder, code and cure of a run, in the order of the figures."""
     c = record.config
     return (
         [*DECODERS].index(c["decoder"]),
@@ -52,35 +51,38 @@ def kind(record: Record) -> Kind:
 
 
 def name(which: Kind) -> str:
-    """Say a kind of run in words."""
-    at, code, stripes, absent, entropy, variance = which
-    decoder, usual = [*DECODERS][at], "one_hot" if [*DECODERS][at] in ONE_HOT else "population"
-    said = DECODERS[decoder] + CURES[entropy, variance]
-    said += f" + {stripes:g} stripes ({absent})" if stripes else ""
-    return said if [*CODES][code] == usual else f"{said}, {[*CODES.values()][code]}"
+    """Describe a kind of run."""
+    index, code, stripes, absent, entropy, variance = which
+    decoder = [*DECODERS][index]
+    usual_code = "one_hot" if decoder in ONE_HOT else "population"
+    label = DECODERS[decoder] + CURES[entropy, variance]
+    label += f" + {stripes:g} stripes ({absent})" if stripes else ""
+    return label if [*CODES][code] == usual_code else f"{label}, {[*CODES.values()][code]}"
 
 
 def kinds(records: Sequence[Record]) -> dict[Kind, list[Record]]:
-    """Group runs by kind, seeds in order; of several settings of a kind, keep the middle depth."""
+    """Group runs by kind, in the order of seeds; of several depths, take the middle one."""
     groups: dict[Kind, dict[Any, list[Record]]] = {}
     for r in records:
         setting = (r.config["depth"], json.dumps(dict(r.config), sort_keys=True, default=str))
         groups.setdefault(kind(r), {}).setdefault(setting, []).append(r)
-    found = {}
+    middle_depth = {}
     for which in sorted(groups):
         settings = sorted(groups[which])
         middle = settings[(len(settings) - 1) // 2]
-        found[which] = sorted(groups[which][middle], key=lambda r: r.seed)
-    return found
+        middle_depth[which] = sorted(groups[which][middle], key=lambda r: r.seed)
+    return middle_depth
 
 
-def first_with(records: Sequence[Record], arrays_of: Arrays, *names: str) -> dict[str, Any] | None:
-    """Give the arrays of the first run that has all of these."""
-    return next((held for r in records if set(names) <= set(held := arrays_of(r))), None)
+def first_with(
+    records: Sequence[Record], arrays_of: Arrays, *names: str
+) -> Mapping[str, Any] | None:
+    """Return the arrays of the first run that has all these names."""
+    return next((a for r in records if set(names) <= set(a := arrays_of(r))), None)
 
 
 def plain(records: Sequence[Record], decoder: str) -> list[Record]:
-    """Keep the runs of a decoder with population codes and without a cure."""
+    """Select the runs of a decoder with population codes and without a cure."""
     which = ([*DECODERS].index(decoder), 0, 0.0, "", False, False)
     return kinds(records).get(which, [])
 
@@ -93,16 +95,16 @@ def error_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     Of several depths, the middle one is shown. Errors are divided by a blank image's.
     """
     maps = {}
-    for which, mine in kinds(records).items():
-        held = []
-        for r in mine:
-            found = arrays_of(r)
-            if {"error_map", "support"} <= set(found) and r.scores.get("blank_id"):
-                seen = r.scores["blank_id"]
-                blank = np.where(found["support"], seen, r.scores.get("blank_ood") or seen)
-                held.append((np.asarray(found["error_map"]) / blank, found["support"]))
-        if held:
-            maps[name(which)] = (np.mean([error for error, _ in held], axis=0), held[0][1])
+    for which, runs in kinds(records).items():
+        pairs = []
+        for r in runs:
+            arrays = arrays_of(r)
+            if {"error_map", "support"} <= set(arrays) and r.scores.get("blank_id"):
+                blank_id = r.scores["blank_id"]
+                blank = np.where(arrays["support"], blank_id, r.scores.get("blank_ood") or blank_id)
+                pairs.append((np.asarray(arrays["error_map"]) / blank, arrays["support"]))
+        if pairs:
+            maps[name(which)] = (np.mean([error for error, _ in pairs], axis=0), pairs[0][1])
     return heat_maps(maps, names=("x", "y")) if maps else None
 
 
@@ -115,13 +117,13 @@ def embeddings(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """
     low_rank = kinds([r for r in records if r.config["decoder"] == "low_rank"])
     rows: list[tuple[str, NDArray[Any]]] = []
-    ways = {"no": (False, False), "variance": (False, True), "both": (True, True)}
-    for words, cured in ways.items():
-        mine = [r for which, group in low_rank.items() if which[4:] == cured for r in group]
-        if held := first_with(mine, arrays_of, "embeddings_start", "embeddings_end"):
+    penalties = {"no": (False, False), "variance": (False, True), "both": (True, True)}
+    for words, on in penalties.items():
+        runs = [r for which, group in low_rank.items() if which[4:] == on for r in group]
+        if arrays := first_with(runs, arrays_of, "embeddings_start", "embeddings_end"):
             if not rows:
-                rows.append(("before", held["embeddings_start"]))
-            rows.append((f"after,\n{words}\npenalty", held["embeddings_end"]))
+                rows.append(("before", arrays["embeddings_start"]))
+            rows.append((f"after,\n{words}\npenalty", arrays["embeddings_end"]))
     if not rows:
         return None
     side, left, top = 62, 104, 24
@@ -155,12 +157,12 @@ def some(count: int, most: int = 8) -> list[int]:
     >>> some(9), some(3), some(30)
     ([0, 2, 4, 6, 8], [0, 1, 2], [0, 4, 8, 12, 17, 21, 25, 29])
     """
-    wanted = count if count < 5 else min(most, (count + 1) // 2)
-    return [int(i) for i in np.linspace(0, count - 1, wanted).round()]
+    shown = count if count < 5 else min(most, (count + 1) // 2)
+    return [int(i) for i in np.linspace(0, count - 1, shown).round()]
 
 
 def title(layer: str) -> str:
-    """Say which layer this is."""
+    """Label a layer."""
     return layer if layer in ("input", "output") else f"layer {layer}"
 
 
@@ -175,22 +177,22 @@ def volume_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     needed = ("transport_maps", "transport_layers", "transport_factorization", "support")
     rows = {}
     for decoder in ("mlp", "cnn"):
-        held = first_with(plain(records, decoder), arrays_of, *needed)
-        if held and held["transport_maps"].shape[1:] == held["support"].shape:
-            rows[DECODERS[decoder]] = held
+        arrays = first_with(plain(records, decoder), arrays_of, *needed)
+        if arrays and arrays["transport_maps"].shape[1:] == arrays["support"].shape:
+            rows[DECODERS[decoder]] = arrays
     if not rows:
         return None
     side, left, top, tall = 104, 52, 22, 150
-    columns = max(len(some(len(held["transport_layers"]))) for held in rows.values())
+    columns = max(len(some(len(arrays["transport_layers"]))) for arrays in rows.values())
     with styled():
         figure = canvas(left + columns * (side + 10), len(rows) * tall)
-        for i, (label, held) in enumerate(rows.items()):
-            for j, at in enumerate(some(len(held["transport_layers"]))):
+        for i, (label, arrays) in enumerate(rows.items()):
+            for j, at in enumerate(some(len(arrays["transport_layers"]))):
                 axes = place(figure, left + j * (side + 10), i * tall + top + 16, side, side)
-                _volume(axes, np.asarray(held["transport_maps"][at]), held["support"])
+                _volume(axes, np.asarray(arrays["transport_maps"][at]), arrays["support"])
                 axes.set_title(
-                    f"{title(str(held['transport_layers'][at]))}\n"
-                    f"F = {held['transport_factorization'][at]:.3f}",
+                    f"{title(str(arrays['transport_layers'][at]))}\n"
+                    f"F = {arrays['transport_factorization'][at]:.3f}",
                     fontsize=11, loc="left", linespacing=1.1,
                 )  # fmt: skip
                 if not j:
@@ -199,7 +201,7 @@ def volume_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
 
 
 def _volume(axes: Axes, table: NDArray[Any], support: NDArray[np.bool_]) -> None:
-    """Draw one map with x to the right and y downwards, as an image has them."""
+    """Draw one map with x to the right and y downwards, as in an image."""
     spread = 3 * float(table.std()) or 1.0
     low, high = float(table.mean()) - spread, float(table.mean()) + spread
     axes.imshow(table.T, cmap="viridis", vmin=low, vmax=high, interpolation="none", aspect="auto")
@@ -219,26 +221,26 @@ def spectra(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
 
     A product kernel has all its energy in the first term, a sum of two in two.
     """
-    found = {}
+    spectra_of = {}
     for decoder in ("mlp", "cnn"):
-        if held := first_with(plain(records, decoder), arrays_of, "kernel_spectra"):
-            found[DECODERS[decoder]] = held["kernel_spectra"]
+        if arrays := first_with(plain(records, decoder), arrays_of, "kernel_spectra"):
+            spectra_of[DECODERS[decoder]] = arrays["kernel_spectra"]
     composing = {
-        which: mine
-        for which, mine in kinds(records).items()
+        which: runs
+        for which, runs in kinds(records).items()
         if [*DECODERS][which[0]] in ("outer", "spatial")
         or ([*DECODERS][which[0]] == "cnn" and which[2])
         or which[4:] == (True, True)
     }
     for which in sorted(composing, reverse=True):
-        if held := first_with(composing[which], arrays_of, "kernel_spectra"):
-            found[name(which)] = held["kernel_spectra"]
+        if arrays := first_with(composing[which], arrays_of, "kernel_spectra"):
+            spectra_of[name(which)] = arrays["kernel_spectra"]
             break
-    if not found:
+    if not spectra_of:
         return None
     with styled():
-        figure = canvas(62 + 200 * len(found), 250)
-        for i, (label, layers) in enumerate(found.items()):
+        figure = canvas(62 + 200 * len(spectra_of), 250)
+        for i, (label, layers) in enumerate(spectra_of.items()):
             axes = place(figure, 58 + 200 * i, 26, 176, 180)
             terms = np.arange(1, layers.shape[1] + 1)
             shades = np.linspace(0.2, 1.0, len(layers))

@@ -1,16 +1,13 @@
 """Figure of Liang et al. 2025: reading a bump's position next to drawing it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import INK, LINES, canvas, place, styled
+from recombine.report.plot import INK, LINES, Arrays, canvas, place, styled
 from recombine.runs.record import Record
-
-Arrays = Callable[[Record], dict[str, Any]]
 
 WHERE = {
     "position_id": "in distribution",

@@ -1,16 +1,14 @@
 """Figures of Liang et al. 2025: a digit rotated across a gap of held-out angles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from recombine.core.registry import figure
-from recombine.report.plot import HELD, INK, MUTED, canvas, place, styled
+from recombine.report.plot import HELD, INK, MUTED, Arrays, canvas, place, styled
 from recombine.runs.record import Record
-
-Arrays = Callable[[Record], dict[str, Any]]
 
 ROWS = (("truth", "strip_truth"), ("drawn", "strip_drawn"), ("cross-fade", "strip_fade"))
 
@@ -31,17 +29,17 @@ def ten_digits_across_the_gap(records: Sequence[Record], arrays_of: Arrays) -> F
 
 def _strip(records: Sequence[Record], arrays_of: Arrays, classes: str) -> Figure | None:
     """Draw the first seed's strip of the narrowest gap."""
-    mine = [r for r in records if r.config["classes"] == classes]
-    for record in sorted(mine, key=lambda r: (r.config["high"] - r.config["low"], r.seed)):
-        held = arrays_of(record)
-        if "strip_angle" in held:
-            return _rows(held, record.config["low"], record.config["high"])
+    runs = [r for r in records if r.config["classes"] == classes]
+    for record in sorted(runs, key=lambda r: (r.config["high"] - r.config["low"], r.seed)):
+        arrays = arrays_of(record)
+        if "strip_angle" in arrays:
+            return _rows(arrays, record.config["low"], record.config["high"])
     return None
 
 
-def _rows(held: dict[str, Any], low: float, high: float) -> Figure:
+def _rows(arrays: Mapping[str, Any], low: float, high: float) -> Figure:
     """Lay three rows of images out by angle, with a bar above the gap."""
-    angles, side, left, top = held["strip_angle"], 46, 76, 34
+    angles, side, left, top = arrays["strip_angle"], 46, 76, 34
     inside = [i for i, a in enumerate(angles) if low <= a <= high]
     width, height = left + side * len(angles) + 8, top + 3 * side + 26
     with styled():
@@ -50,7 +48,7 @@ def _rows(held: dict[str, Any], low: float, high: float) -> Figure:
             y = 1 - (top + (row + 0.5) * side) / height
             color = INK if name == "strip_drawn" else MUTED
             figure.text((left - 8) / width, y, label, color=color, ha="right", va="center")
-            for i, image in enumerate(held[name]):
+            for i, image in enumerate(arrays[name]):
                 if name == "strip_fade" and i not in inside:
                     continue
                 axes = place(figure, left + i * side + 1, top + row * side + 1, side - 2, side - 2)

@@ -1,18 +1,15 @@
 """Figure of Liang et al. 2025: samples needed to compose, by the side of the image."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, canvas, place, styled
+from recombine.report.plot import LINES, Arrays, canvas, place, styled
 from recombine.runs.record import Record
 from recombine.theory.growth import power
-
-Arrays = Callable[[Record], dict[str, Any]]
 
 
 @figure("liang2025.scaling")
@@ -20,15 +17,15 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     """Least number of samples with which the CNN composes, one dot per seed, and power laws fitted
     to all seeds. Open triangles are lower bounds; a dashed line depends on such bounds.
     """
-    mine = [r for r in records if "least" in r.scores]
-    sides = sorted({r.config["side"] for r in mine})
+    runs = [r for r in records if "least" in r.scores]
+    sides = sorted({r.config["side"] for r in runs})
     if not sides:
         return None
     with styled():
         figure = canvas(460, 340)
         axes = place(figure, 66, 60, 374, 220)
-        for i, stripes in enumerate(sorted({r.config["stripes"] for r in mine})):
-            chosen = [r for r in mine if r.config["stripes"] == stripes]
+        for i, stripes in enumerate(sorted({r.config["stripes"] for r in runs})):
+            chosen = [r for r in runs if r.config["stripes"] == stripes]
             x = np.array([r.config["side"] for r in chosen], dtype=np.float64)
             y = np.array([r.scores["least"] for r in chosen])
             known = np.array([r.scores["reached"] > 0 for r in chosen])

@@ -1,18 +1,15 @@
 """Figures of Lippl & Stachenfeld 2025: closed forms next to published and computed numbers."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
 from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
-from recombine.report.plot import INK, LINES, MUTED, canvas, logarithmic, place, styled
+from recombine.report.plot import INK, LINES, MUTED, Arrays, canvas, logarithmic, place, styled
 from recombine.runs.record import Record
 from recombine.theory import leak
-
-Arrays = Callable[[Record], dict[str, Any]]
 
 
 @figure("lippl2025.salience")

@@ -40,18 +40,18 @@ def ranks_by_case(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
     """Smallest rank of a component's stacked Jacobians, as a share of the full rank (full bars
     determine the component); dark ticks mark the rank of their sum, the paper's form.
     """
-    found = cases(records)
-    if not found:
+    records_of = cases(records)
+    if not records_of:
         return None
     left, wide, gap, row = 214, 150, 70, 22
-    height = row * len(found)
+    height = row * len(records_of)
     with styled():
         figure = canvas(left + 2 * (wide + gap), height + 46)
         for k, title in enumerate(COMPONENTS, start=1):
             x = left + (k - 1) * (wide + gap)
             words(figure, x, 14, title, fontsize=12)
             axes = place(figure, x, 28, wide, height)
-            for i, record in enumerate(found.values()):
+            for i, record in enumerate(records_of.values()):
                 stack, total, full = (record.scores[f"{n}_{k}"] for n in ("stack", "sum", "width"))
                 color = SEEN if stack == full else HELD
                 axes.barh(i, stack / full, height=0.6, color=color, alpha=0.7)
@@ -59,8 +59,8 @@ def ranks_by_case(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
                     axes.plot([total / full] * 2, [i - 0.3, i + 0.3], color=INK, linewidth=2)
                 text = f"{stack:.0f} of {full:.0f}"
                 words(figure, x + wide + 6, 28 + row * (i + 0.5), text, color=color)
-            axes.set(xlim=(0, 1), ylim=(len(found) - 0.5, -0.5), xticks=[], yticks=[])
-        for i, case in enumerate(found):
+            axes.set(xlim=(0, 1), ylim=(len(records_of) - 0.5, -0.5), xticks=[], yticks=[])
+        for i, case in enumerate(records_of):
             words(figure, left - 8, 28 + row * (i + 0.5), NAMES[case], ha="right")
         return figure
 
@@ -70,17 +70,17 @@ def undetermined_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     """Pixels (across) of the two components that are undetermined when the component is at z
     (down); the stronger the color, the more channels.
     """
-    found: dict[str, Mapping[str, Any]] = {
+    arrays_by_case: dict[str, Mapping[str, Any]] = {
         case: arrays for case, r in cases(records).items() if "lost_1" in (arrays := arrays_of(r))
     }
-    if not found:
+    if not arrays_by_case:
         return None
     left, top, wide, high, gap = 232, 30, 96, 46, 14
     with styled():
-        figure = canvas(left + 2 * (wide + 26), top + len(found) * (high + gap) + 20)
+        figure = canvas(left + 2 * (wide + 26), top + len(arrays_by_case) * (high + gap) + 20)
         for k, title in enumerate(COMPONENTS):
             words(figure, left + k * (wide + 26), 14, title, fontsize=12)
-        for i, (case, arrays) in enumerate(found.items()):
+        for i, (case, arrays) in enumerate(arrays_by_case.items()):
             y = top + i * (high + gap)
             words(figure, left - 22, y + high / 2, NAMES[case], ha="right")
             for k in (1, 2):
@@ -93,6 +93,6 @@ def undetermined_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure 
                 axes.spines[:].set(visible=True, linewidth=0.8)
         for tick, down in (("0", 5), ("z", high / 2), ("1", high - 5)):
             words(figure, left - 6, top + down, tick, color=MUTED, ha="right", fontsize=10)
-        bottom = top + len(found) * (high + gap)
+        bottom = top + len(arrays_by_case) * (high + gap)
         words(figure, left, bottom + 4, "pixels →", color=MUTED, fontsize=10)
         return figure
