@@ -97,4 +97,4 @@ def test_volumes_are_named_by_layer_and_spectra_by_decoder():
     runs = [record(), record(decoder="cnn"), record(decoder="outer")]
     found = titles(pictures.volume_maps(runs, arrays))
     assert found[:3] == ["input\nF = 1.000", "layer 2\nF = 0.900", "output\nF = 0.800"]
-    assert titles(pictures.spectra(runs, arrays)) == ["MLP", "CNN", "product of two drawings"]
+    assert titles(pictures.spectra(runs, arrays)) == ["MLP", "CNN", "product of two profiles"]
