@@ -20,8 +20,8 @@ PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
-    *("runs", "report/grid", "report/numbers", "report/plot", "audit"),
-    *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "lab", "cli"),
+    *("runs", "report/grid", "report/numbers", "report/plot"),
+    *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "audits", "lab", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
 READERS = ("tasks/banks/", "tables/read", "tables/lists", "tables/datasets")  # read the disk

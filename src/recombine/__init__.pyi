@@ -1,6 +1,8 @@
 """The public names; `recombine/__init__.py` loads each from here when it is first used."""
 
-from recombine.audit.representation import representation as representation
+from recombine.audits.audit import Audit as Audit
+from recombine.audits.audit import audit as audit
+from recombine.audits.representation import representation as representation
 from recombine.core.claim import Claim as Claim
 from recombine.core.claim import Evidence as Evidence
 from recombine.core.claim import Verdict as Verdict

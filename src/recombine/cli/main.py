@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from recombine import __version__
+from recombine.cli.audit import audit
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.lab import lab
 from recombine.cli.parse import summary
@@ -30,6 +31,7 @@ First steps:
   recombine report --open                           look at the records you have
   recombine certify data.csv --target y             what your own table determines
   recombine lab                                     paint, predict and train in the browser
+  recombine audit predictions.csv --target y --prediction yhat --train split
 
 'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT --help' lists every
 field of an experiment. Experiments of your own are named by file: recombine run mine.py:addition.
@@ -43,6 +45,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "sweep": sweep_,
     "reproduce": reproduce,
     "report": report,
+    "audit": audit,
     "data": data,
     **TABLE_COMMANDS,
     "lab": lab,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.audit.factors import Factors
+from recombine.audits.factors import Factors
 from recombine.tables.conjunctions import Array
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from recombine.audit.factors import Factors, Numbers
+from recombine.audits.factors import Factors, Numbers
 from recombine.tables.conjunctions import Array
 
 FOLDS = 5

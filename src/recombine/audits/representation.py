@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from recombine.audit import disentanglement as d
-from recombine.audit import geometry, probes
-from recombine.audit.factors import Factors, read
+from recombine.audits import disentanglement as d
+from recombine.audits import geometry, probes
+from recombine.audits.factors import Factors, read
 from recombine.core.error import Refused
 from recombine.tables.conjunctions import Array
 

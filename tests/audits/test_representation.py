@@ -9,10 +9,10 @@ from sklearn.metrics import mutual_info_score, roc_auc_score
 from sklearn.svm import LinearSVC
 
 from recombine import Refused, representation
-from recombine.audit import disentanglement as d
-from recombine.audit import probes
-from recombine.audit.factors import read
-from recombine.audit.geometry import overlaps
+from recombine.audits import disentanglement as d
+from recombine.audits import probes
+from recombine.audits.factors import read
+from recombine.audits.geometry import overlaps
 
 GRID = np.array([(a, b) for a in range(5) for b in range(4)])
 

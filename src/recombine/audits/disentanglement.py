@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from recombine.audit.factors import Factors
+from recombine.audits.factors import Factors
 from recombine.tables.conjunctions import Array
 
 BINS = 20  # of each code, equally wide, as in the published implementations

@@ -1,0 +1,121 @@
+"""What would help: combinations to collect, cures with claims that measured them, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from recombine.report.published import published
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to do, what is known about its effect, and the claims that measured it."""
+
+    kind: str  # data, model or nothing
+    sentence: str
+    gain: str = ""
+    claims: tuple[str, ...] = ()
+    combinations: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def evidence(self) -> str:
+        """The claims with their published outcomes."""
+        known = published().claims
+        return "; ".join(
+            f"{name}: {known[name]['outcome']}" for name in self.claims if name in known
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "kind": self.kind,
+            "sentence": self.sentence,
+            "gain": self.gain,
+            "claims": list(self.claims),
+            "evidence": self.evidence,
+            "combinations": [list(c) for c in self.combinations],
+        }
+
+
+CURES: dict[str, tuple[Advice, ...]] = {
+    "memorizer": (
+        Advice(
+            "model",
+            "Give the model one part per factor and combine the parts, instead of one network or "
+            "table for whole combinations.",
+            claims=(
+                "wiedemer2023.composing_makes_the_difference",
+                "lippl2025.depth_makes_a_lookup_table",
+            ),
+        ),
+    ),
+    "leaking adder": (
+        Advice(
+            "model",
+            "Lower the memory of whole combinations: a shallower network, richer feature learning "
+            "or less weight decay, which acts as memory.",
+            claims=(
+                "lippl2025.memorization_leaks",
+                "lippl2025.ridge_is_extra_memorization",
+                "lippl2025.rich_networks_interpolate_better",
+            ),
+        ),
+    ),
+    "shortcut learner": (
+        Advice(
+            "model",
+            "Train with squared error instead of cross-entropy, which takes shortcuts more often.",
+            claims=(
+                "lippl2025.squared_error_avoids_the_shortcut",
+                "lippl2025.cross_entropy_takes_the_shortcut",
+            ),
+        ),
+    ),
+    "superposition": (
+        Advice(
+            "data",
+            "Add training images that vary one factor alone, such as stripes for places.",
+            claims=("liang2025.stripes_cure_the_cnn", "liang2025.stripes_do_not_cure_the_mlp"),
+        ),
+        Advice(
+            "model",
+            "Render by factor: an architecture whose output is composed of one part per factor.",
+            claims=(
+                "liang2025.rendering_by_factor_composes",
+                "liang2025.low_rank_rendering_composes",
+            ),
+        ),
+    ),
+    "entangled but fitted": (
+        Advice(
+            "model",
+            "Use an architecture with one part per factor; penalties on interactions between slots "
+            "help where slots exist.",
+            claims=(
+                "wiedemer2023.composing_makes_the_difference",
+                "brady2024.identified_slots_recombine",
+                "brady2024.slots_without_a_penalty_do_not_recombine",
+            ),
+        ),
+    ),
+    "support does not determine it": (
+        Advice(
+            "nothing",
+            "No change of model or loss helps at these combinations: training does not determine "
+            "them. Only new combinations do.",
+            claims=(
+                "wiedemer2023.the_certificate_tells_supports_apart",
+                "lippl2025.context_substitution_is_impossible",
+            ),
+        ),
+    ),
+    "composer": (Advice("nothing", "Unseen combinations are right; nothing needs to change."),),
+    "cannot tell": (
+        Advice(
+            "data",
+            "Measure the target at more unseen combinations, and check that the model fits its "
+            "training data; then audit again.",
+        ),
+    ),
+}

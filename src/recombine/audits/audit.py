@@ -1,0 +1,349 @@
+"""Audit a model: where it fails, why, and what would help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recombine.audits.advice import CURES, Advice
+from recombine.audits.cells import Errors, Group, by_cell, by_group, mean_error
+from recombine.audits.diagnosis import Rule, diagnose
+from recombine.audits.evidence import Evidence, gather, measure
+from recombine.audits.reasons import Reason, reasons
+from recombine.audits.sample import Sample, Score, from_predictions
+from recombine.core.error import Refused
+from recombine.core.space import Mask
+from recombine.tables.certify import certify
+from recombine.tables.conjunctions import Array
+
+SHOWN = 8  # cells and groups that are printed
+RIGHT, FAILS, UNKNOWN = "right", "fails", "cannot know"
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """An audit; print it, or take `cells`, `groups`, `reasons`, `diagnosis` and `advice`."""
+
+    sample: Sample
+    errors: Errors  # of rows that the model was not trained on
+    training: Errors  # of training rows
+    tolerance: float
+    determined: Mask  # of unseen combinations; seen ones are
+    margin: Array
+    verdict: NDArray[Any]  # right, fails or cannot know
+    basis: NDArray[Any]  # measured, or referee
+    overall: dict[str, tuple[float, float, float]]  # mean error with interval: seen, unseen, all
+    groups: tuple[Group, ...]
+    evidence: Evidence
+    rule: Rule
+    reasons: tuple[Reason, ...]
+    advice: tuple[Advice, ...]
+
+    @property
+    def diagnosis(self) -> str:
+        """The name of the diagnosis."""
+        return self.rule.diagnosis
+
+    @cached_property
+    def worst(self) -> NDArray[np.int64]:
+        """Combinations, the worst first: failing ones that are certainly so before thin ones."""
+        error = np.where(np.isfinite(self.errors.mean), self.errors.mean, -1.0)
+        fails = self.verdict == FAILS
+        return np.lexsort((-error, self.errors.thin, ~self.worse, ~fails)).astype(np.int64)
+
+    @cached_property
+    def worse(self) -> Mask:
+        """Combinations whose error exceeds the mean error with all uncertainty; never thin ones."""
+        return ~self.errors.thin & (self.errors.low > self.overall["all"][0])
+
+    def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, list[Any]]:
+        """Columns of the cell table, the worst combinations first."""
+        rows = self.worst if rows is None else rows
+        table, seen = self.sample.table, self.sample.seen
+        names = list(zip(*table.decode(self.sample.cells[rows]), strict=True))
+        answer: dict[str, list[Any]] = {
+            name: list(levels) for name, levels in zip(table.columns, names, strict=True)
+        }
+        e = self.errors
+        return answer | {
+            "seen": [None] * len(rows) if seen is None else seen[rows].tolist(),
+            "rows": e.rows[rows].tolist(),
+            "error": _list(e.mean[rows]),
+            "low": _list(np.where(e.thin, np.nan, e.low)[rows]),
+            "high": _list(np.where(e.thin, np.nan, e.high)[rows]),
+            "thin": e.thin[rows].tolist(),
+            "worse": self.worse[rows].tolist(),
+            "train_rows": self.training.rows[rows].tolist(),
+            "train_error": _list(self.training.mean[rows]),
+            "determined": [None] * len(rows) if seen is None else self.determined[rows].tolist(),
+            "margin": _list(self.margin[rows]),
+            "verdict": self.verdict[rows].tolist(),
+            "basis": self.basis[rows].tolist(),
+        }
+
+    @property
+    def cells(self) -> Any:
+        """The cell table as a polars dataframe, the worst combinations first."""
+        import polars as pl
+
+        return pl.DataFrame(self.columns())
+
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
+        """Everything as plain values; `most` limits the cells."""
+        rows = self.worst if most is None else self.worst[:most]
+        columns = self.columns(rows)
+        return {
+            "rows": self.sample.table.rows,
+            "factors": dict(zip(self.sample.table.columns, self.sample.table.shape, strict=True)),
+            "kind": self.sample.kind,
+            "tolerance": _finite(self.tolerance),
+            "diagnosis": self.diagnosis,
+            "meaning": self.rule.meaning,
+            "rule": self.rule.when,
+            "errors": {k: list(map(_finite, v)) for k, v in self.overall.items()},
+            "counts": self.counts,
+            "reasons": [r.to_dict() for r in self.reasons],
+            "advice": [a.to_dict() for a in self.advice],
+            "groups": [_group(g) for g in self.groups if g.worse],
+            "cells": [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ],
+        }
+
+    def to_json(self) -> str:
+        """One JSON document."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def to_html(self) -> str:
+        """One self-contained page."""
+        from recombine.audits.page import page
+
+        return page(self)
+
+    def log_to(self, log: Callable[[dict[str, float]], Any], prefix: str = "audit") -> None:
+        """Log the main numbers through anything shaped like `wandb.log`."""
+        numbers = {f"error_{k}": v[0] for k, v in self.overall.items()}
+        numbers |= self.evidence.numbers()
+        numbers |= {f"cells_{k.replace(' ', '_')}": float(v) for k, v in self.counts.items()}
+        log({f"{prefix}/{k}": float(v) for k, v in numbers.items() if isfinite(v)})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Unseen combinations by verdict; all combinations if training is unknown."""
+        seen = self.sample.seen
+        rows = np.ones(len(self.verdict), dtype=bool) if seen is None else ~seen
+        return {v: int((self.verdict[rows] == v).sum()) for v in (RIGHT, FAILS, UNKNOWN)}
+
+    @property
+    def sentences(self) -> list[str]:
+        """The audit in sentences, the diagnosis first."""
+        seen, n = self.sample.seen, self.counts
+        lines = [f"Diagnosis: {self.diagnosis}. {self.rule.meaning}"]
+        if seen is None:
+            lines = [
+                "It is not known which rows the model was trained on, so seen and unseen "
+                "combinations are not told apart; mark them with train=…."
+            ]
+        else:
+            lines.append(
+                f"{int(seen.sum()):,} combinations were trained on; of {int((~seen).sum()):,} "
+                f"unseen ones the model is right at {n[RIGHT]:,}, fails at {n[FAILS]:,}, and it "
+                f"cannot be known at {n[UNKNOWN]:,} (tolerance {self.tolerance:.3g})."
+            )
+        for name, text in (("seen", "seen"), ("unseen", "unseen"), ("all", "all")):
+            value, low, high = self.overall[name]
+            if isfinite(value) and (name != "all" or seen is None):
+                ends = f" [{low:.3g}, {high:.3g}]" if isfinite(low) else ""
+                lines.append(f"Mean error on {text} combinations: {value:.3g}{ends}.")
+        worse = [g for g in self.groups if g.worse][:3]
+        if worse:
+            lines.append("; ".join(map(str, worse)) + ".")
+        return lines
+
+    def __str__(self) -> str:
+        lines = [str(self.sample.table), "", *self.sentences, ""]
+        lines += [f"- {r.sentence}" for r in self.reasons]
+        lines += ["", "What would help:"]
+        for a in self.advice:
+            lines.append(f"- {a.sentence}" + (f" {a.gain}" if a.gain else ""))
+            lines += [f"    {', '.join(c)}" for c in a.combinations[:SHOWN]]
+            if a.evidence:
+                lines.append(f"    measured: {a.evidence}")
+        rows = self.worst[:SHOWN]
+        columns = self.columns(rows)
+        heads = [
+            h for h in columns if h not in ("low", "high", "train_rows", "train_error", "thin")
+        ]
+        table = [heads, *([_text(columns[h][i]) for h in heads] for i in range(len(rows)))]
+        widths = [max(len(row[c]) for row in table) for c in range(len(heads))]
+        lines += ["", "Worst combinations:"]
+        lines += [
+            "  ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)).rstrip()
+            for row in table
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from recombine.audits.page import fragment
+
+        return fragment(self)
+
+
+def audit(
+    model: Any = None,
+    data: Any = None,
+    *,
+    train: Any = None,
+    factors: Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
+    prediction: str | Sequence[str] | None = None,
+    classes: bool = False,
+    score: Score | None = None,
+    tolerance: str | float = "0.5sd",
+    budget: int = 10,
+    seed: int = 0,
+) -> Audit:
+    """Audit predictions: `audit(None, "predictions.csv", target="y", prediction="yhat")`.
+
+    - model: `None` if the data has a column of predictions
+    - data: a table of factor columns: a path, a dataframe, a mapping of columns
+    - train: a column whose value `train` marks training rows, a mask, a file of a mask, or a table
+      of training rows
+    - factors, target, prediction: columns; factors default to all others
+    - classes: take a numeric target for class labels
+    - score: `absolute`, `squared`, `zero_one`, or a function of targets and predictions
+    - tolerance: how far off an answer may be: `0.5sd`, or a number in units of the target
+    - budget: combinations that the advice may ask for
+    """
+    if isinstance(model, Sample):
+        sample = model
+    else:
+        if prediction is None:
+            raise Refused("audit() needs predictions; name their column with prediction=….")
+        sample = from_predictions(
+            data,
+            prediction=prediction,
+            factors=factors,
+            target=target,
+            train=train,
+            classes=classes,
+        )
+    return judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
+
+
+def judge(
+    sample: Sample,
+    *,
+    score: Score | None = None,
+    tolerance: str | float = "0.5sd",
+    budget: int = 10,
+    seed: int = 0,
+) -> Audit:
+    """Audit a sample of targets and predictions."""
+    rng = np.random.default_rng(seed)
+    cells, cell = len(sample.cells), sample.cell
+    error = sample.errors(score)
+    away = np.where(sample.judged, error, np.nan)
+    fitted = np.full(len(error), np.nan)
+    if sample.train is not None:
+        fitted = np.where(sample.train, error, np.nan)
+    errors, training = by_cell(away, cell, cells), by_cell(fitted, cell, cells)
+    limit = within(tolerance, sample, score)
+    measured = np.where(np.isfinite(errors.mean), errors.mean, training.mean)
+    verdict = np.where(measured > limit, FAILS, RIGHT).astype(object)
+    verdict[~np.isfinite(measured)] = UNKNOWN
+    basis = np.where(np.isfinite(measured), "measured", "").astype(object)
+    determined, margin = _determined(sample)
+    labels = [f.labels for f in sample.table.space.factors]
+    overall = {"all": mean_error(away, cell, cells, rng)}
+    nothing = (np.nan, np.nan, np.nan)
+    overall |= {"seen": nothing, "unseen": nothing}
+    if sample.seen is not None:
+        row_seen = sample.seen[cell]
+        inside = away if np.isfinite(away[row_seen]).any() else fitted
+        overall["seen"] = mean_error(np.where(row_seen, inside, np.nan), cell, cells, rng)
+        overall["unseen"] = mean_error(np.where(row_seen, np.nan, away), cell, cells, rng)
+    groups = by_group(away, sample.cells, sample.table.columns, labels, cell, rng)
+    evidence = Evidence(0)
+    if sample.seen is not None and sample.training.rows:
+        evidence = measure(gather(sample), sample.training, seed=seed)
+    rule = diagnose(evidence)
+    return Audit(
+        sample,
+        errors,
+        training,
+        limit,
+        determined,
+        margin,
+        verdict,
+        basis,
+        overall,
+        tuple(groups),
+        evidence,
+        rule,
+        tuple(reasons(evidence)),
+        CURES[rule.diagnosis],
+    )
+
+
+def within(tolerance: str | float, sample: Sample, score: Score | None) -> float:
+    """The tolerance in units of the score; half of the answers wrong for classes."""
+    text = str(tolerance).strip()
+    try:
+        amount = float(text.removesuffix("sd"))
+    except ValueError:
+        amount = -1.0
+    if not amount > 0 or not isfinite(amount):
+        raise Refused(f"--tolerance needs a positive number such as 0.5sd or 3; got {tolerance!r}.")
+    if not text.endswith("sd"):
+        return amount
+    if sample.kind == "classes" or score == "zero_one":
+        return 0.5
+    limit = amount * sample.scale
+    return limit**2 if score == "squared" else limit
+
+
+def _determined(sample: Sample) -> tuple[Mask, Array]:
+    """Which combinations training determines at order 1, and the noise amplification."""
+    cells = sample.cells
+    determined, margin = np.ones(len(cells), dtype=bool), np.full(len(cells), np.nan)
+    if sample.seen is None or sample.seen.all() or sample.training.rows < 2:
+        return determined, margin
+    certificate = certify(sample.training, 1, cells[~sample.seen])
+    determined[~sample.seen], margin[~sample.seen] = certificate.determined, certificate.margin
+    return determined, margin
+
+
+def _list(values: Array) -> list[float | None]:
+    return [v if isfinite(v) else None for v in values.tolist()]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def _group(g: Group) -> dict[str, Any]:
+    return {
+        "levels": dict(zip(g.factors, g.levels, strict=True)),
+        "rows": g.rows,
+        "combinations": g.combinations,
+        "error": g.error,
+        "ratio": g.ratio,
+        "low": g.low,
+        "high": _finite(g.high),
+    }
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

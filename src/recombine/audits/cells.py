@@ -1,0 +1,217 @@
+"""Errors by combination, by level and by pair of levels, with simultaneous intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.stats import beta
+from scipy.stats import t as student
+
+from recombine.core.space import Mask
+from recombine.tables.conjunctions import Array, Codes
+
+LEVEL = 0.95
+THIN = 5  # rows below which a cell, and combinations below which a group, is never significant
+REPLICATES = 400
+CLUSTERS = 20_000  # combinations beyond which random sets of them are resampled together
+ENTRIES = 4_000_000  # of a table of clusters by groups
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Mean error of each combination with an interval that holds for all of them at once."""
+
+    rows: NDArray[np.int64]
+    mean: Array  # nan without rows
+    low: Array
+    high: Array
+
+    @property
+    def thin(self) -> Mask:
+        """Combinations with too few rows to judge."""
+        return self.rows < THIN
+
+
+def by_cell(errors: Array, cell: NDArray[np.int64], cells: int) -> Errors:
+    """Average errors over the rows of each combination; rows with nan are left out.
+
+    Intervals come from the rows of the combination: exact binomial ones for errors of 0 and 1,
+    Student's otherwise. Their level is Šidák's for all combinations that are not thin, which are
+    independent samples. Thin combinations have the widest interval that is possible.
+    """
+    good = np.isfinite(errors)
+    error, at = errors[good], cell[good]
+    rows = np.bincount(at, minlength=cells)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(at, error, minlength=cells) / rows
+    judged = rows >= THIN
+    alpha = 1 - LEVEL ** (1 / max(int(judged.sum()), 1))
+    low, high = np.zeros(cells), np.full(cells, np.inf)
+    if len(error) and ((error == 0) | (error == 1)).all():
+        k, n = np.round(mean[judged] * rows[judged]), rows[judged]
+        low[judged] = np.where(k > 0, beta.ppf(alpha / 2, k, n - k + 1), 0.0)
+        high[judged] = np.where(k < n, beta.ppf(1 - alpha / 2, k + 1, n - k), 1.0)
+        high[~judged] = 1.0
+    elif judged.any():
+        away = np.bincount(at, (error - mean[at]) ** 2, minlength=cells)[judged]
+        sd = np.sqrt(away / (rows[judged] - 1) / rows[judged])
+        sizes, back = np.unique(rows[judged], return_inverse=True)
+        half = student.ppf(1 - alpha / 2, sizes - 1)[back] * sd
+        floor = 0.0 if error.min() >= 0 else -np.inf
+        low[judged] = np.maximum(mean[judged] - half, floor)
+        high[judged] = mean[judged] + half
+    return Errors(rows, mean, low, high)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Mean error of the combinations that share one level, or a pair of levels."""
+
+    factors: tuple[str, ...]
+    levels: tuple[str, ...]
+    rows: int
+    combinations: int
+    error: float
+    ratio: float  # to the mean error of all rows
+    low: float  # of the ratio, simultaneous over all groups
+    high: float
+    worse: bool
+    """Whether the ratio is above 1 with all uncertainty; for pairs, also above both levels'."""
+
+    def __str__(self) -> str:
+        names = " & ".join(f"{f}={v}" for f, v in zip(self.factors, self.levels, strict=True))
+        return f"{names} costs {self.ratio:.2g} × [{self.low:.2g}, {self.high:.2g}]"
+
+
+def by_group(
+    errors: Array,
+    z: Codes,
+    names: Sequence[str],
+    labels: Sequence[Sequence[str]],
+    cell: NDArray[np.int64],
+    rng: Generator,
+) -> list[Group]:
+    """Average errors over levels and pairs of levels, the worst first.
+
+    - z, cell: combinations, and each row's combination
+    - names, labels: of the factors and their levels
+
+    Combinations are resampled, since rows of one combination share its error. A group that is
+    missing from a replicate is left out of that replicate. Intervals are simultaneous: the largest
+    deviation of a logarithm over all groups, in units of its spread, gives the width of all.
+    """
+    good = np.isfinite(errors)
+    summed = np.bincount(cell[good], errors[good], minlength=len(z)).astype(np.float64)
+    rows = np.bincount(cell[good], minlength=len(z)).astype(np.float64)
+    use = rows > 0
+    total, count, z = summed[use], rows[use], np.asarray(z)[use]
+    overall = total.sum() / count.sum() if len(total) else np.nan
+    if not len(total) or not overall > 0:
+        return []
+    shape = [len(levels) for levels in labels]
+    subsets = [(f,) for f in range(len(shape))] + list(combinations(range(len(shape)), 2))
+    widest = max(int(np.prod([shape[f] for f in s])) for s in subsets)
+    clusters = min(len(total), CLUSTERS, max(1_000, ENTRIES // widest))
+    cluster = rng.permutation(len(total)) % clusters
+    drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=REPLICATES)
+    weights = drawn.astype(np.float64)
+    whole = weights @ np.stack([np.bincount(cluster, v) for v in (total, count)], axis=1)
+    base = whole[:, 0] / whole[:, 1]
+    parts = []
+    for subset in subsets:
+        sizes = [shape[f] for f in subset]
+        group = np.ravel_multi_index(tuple(z[:, f] for f in subset), sizes)
+        parts.append(_resampled(total, count, group, int(np.prod(sizes)), cluster, weights, base))
+    ratio = [p[0] / overall for p in parts]
+    spread = [p[1] for p in parts]
+    cells = [p[2] for p in parts]
+    judged = [c >= THIN for c in cells]
+    largest = np.zeros(REPLICATES)
+    for p, r, s, ok in zip(parts, ratio, spread, judged, strict=True):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            away = np.abs(p[4] - np.log(r)) / s
+        away = np.where(ok & (s > 0), away, np.nan)
+        if np.isfinite(away).any():
+            largest = np.fmax(largest, np.nanmax(np.where(np.isfinite(away), away, 0), axis=1))
+    critical = float(np.quantile(largest, LEVEL))
+    groups = []
+    for subset, p, r, s, ok in zip(subsets, parts, ratio, spread, judged, strict=True):
+        sizes = [shape[f] for f in subset]
+        for g in np.flatnonzero(p[2]):
+            at = np.unravel_index(int(g), sizes)
+            low = float(r[g] * np.exp(-critical * s[g])) if ok[g] else 0.0
+            high = float(r[g] * np.exp(critical * s[g])) if ok[g] else float("inf")
+            bar = 1.0
+            if len(subset) == 2:  # a pair must be worse than each of its levels
+                bar = max(1.0, *(ratio[f][i] for f, i in zip(subset, at, strict=True)))
+            groups.append(
+                Group(
+                    tuple(names[f] for f in subset),
+                    tuple(labels[f][int(i)] for f, i in zip(subset, at, strict=True)),
+                    int(p[3][g]),
+                    int(p[2][g]),
+                    float(p[0][g]),
+                    float(r[g]),
+                    low,
+                    high,
+                    bool(ok[g] and low > bar),
+                )
+            )
+    return sorted(groups, key=lambda g: (not g.worse, -g.low, -g.ratio))
+
+
+def _resampled(
+    total: Array,
+    count: Array,
+    group: NDArray[np.int64],
+    groups: int,
+    cluster: NDArray[np.int64],
+    weights: Array,
+    base: Array,
+) -> tuple[Array, Array, NDArray[np.int64], Array, Array]:
+    """Mean, spread of the log ratio, combinations, rows and log ratio replicates of each group."""
+    clusters = weights.shape[1]
+    at = cluster * groups + group
+    sums = np.bincount(at, total, minlength=clusters * groups).reshape(clusters, groups)
+    rows = np.bincount(at, count, minlength=clusters * groups).reshape(clusters, groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = sums.sum(axis=0) / rows.sum(axis=0)
+        replicates = np.log((weights @ sums) / (weights @ rows) / base[:, None])
+    there = np.isfinite(replicates)
+    filled = np.where(there, replicates, 0.0)
+    n = np.maximum(there.sum(axis=0), 1)
+    center = filled.sum(axis=0) / n
+    spread = np.sqrt(
+        (np.where(there, filled - center, 0.0) ** 2).sum(axis=0) / np.maximum(n - 1, 1)
+    )
+    cells = np.bincount(group, minlength=groups)
+    return mean, spread, cells, rows.sum(axis=0), replicates
+
+
+def mean_error(
+    errors: Array, cell: NDArray[np.int64], cells: int, rng: Generator
+) -> tuple[float, float, float]:
+    """Mean error with its interval, combinations resampled."""
+    good = np.isfinite(errors)
+    if not good.any():
+        return float("nan"), float("nan"), float("nan")
+    total = np.bincount(cell[good], errors[good], minlength=cells)
+    count = np.bincount(cell[good], minlength=cells)
+    use = count > 0
+    total, count = total[use], count[use]
+    value = float(total.sum() / count.sum())
+    if len(total) < 2:
+        return value, float("nan"), float("nan")
+    cluster = rng.permutation(len(total)) % min(len(total), CLUSTERS)
+    n = int(cluster.max()) + 1
+    sums = np.stack([np.bincount(cluster, v) for v in (total, count)], axis=1)
+    weights: NDArray[Any] = rng.multinomial(n, np.full(n, 1 / n), size=REPLICATES)
+    drawn = weights @ sums
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return value, float(low), float(high)
