@@ -34,7 +34,7 @@ def memorizer():
 
 @pytest.fixture(scope="module")
 def audited(memorizer):
-    return audit(None, memorizer, target="y", prediction="yhat", train="split")
+    return audit(None, memorizer, target="y", prediction="yhat", train="split", budget=0)
 
 
 def test_an_audit_counts_what_was_seen_and_names_the_cause(audited, memorizer):
@@ -76,7 +76,7 @@ def test_a_mask_a_column_and_a_table_mark_the_same_training_rows(memorizer, audi
     np.save(tmp_path / "mask.npy", mask)
     rest = {k: v for k, v in memorizer.items() if k != "split"}
     frame = pl.DataFrame(rest)
-    options = {"target": "y", "prediction": "yhat"}
+    options = {"target": "y", "prediction": "yhat", "budget": 0}
     for train in (mask, tmp_path / "mask.npy"):
         assert audit(None, rest, train=train, **options).counts == audited.counts
     apart = audit(None, frame.filter(~mask), train=frame.filter(mask).drop("yhat"), **options)
@@ -87,12 +87,24 @@ def test_classes_are_audited_by_wrong_answers():
     z, _, train = additive(1)
     y = np.where(z[:, 0] > 3, "big", "small")
     data = columns(z, y, np.where(z[:, 1] > 3, "big", "small"), train)
-    answer = audit(None, data, target="y", prediction="yhat", train="split")
+    answer = audit(None, data, target="y", prediction="yhat", train="split", budget=0)
     errors = (data["y"] != data["yhat"])[~train].mean()
     assert answer.overall["unseen"][0] == pytest.approx(errors)
     numeric = data | {"y": (y == "big") * 1, "yhat": (data["yhat"] == "big") * 1}
-    again = audit(None, numeric, target="y", prediction="yhat", train="split", classes=True)
+    again = audit(
+        None, numeric, target="y", prediction="yhat", train="split", classes=True, budget=0
+    )
     assert again.overall["unseen"] == answer.overall["unseen"]
+
+
+def test_the_advice_names_combinations_to_collect(memorizer, audited):
+    answer = audit(None, memorizer, target="y", prediction="yhat", train="split", budget=3)
+    plan, *cures = answer.advice
+    assert tuple(cures) == audited.advice
+    seen = set(answer.sample.training.decode(answer.sample.training.cells.z))
+    assert len(plan.combinations) == 3
+    assert not set(plan.combinations) & seen
+    assert "random" in plan.gain
 
 
 def test_without_training_rows_only_errors_are_reported(memorizer):
@@ -106,7 +118,7 @@ def test_a_score_may_be_a_function(memorizer):
     def squared(truth, outputs):
         return ((truth - outputs) ** 2)[:, 0]
 
-    options = {"target": "y", "prediction": "yhat", "train": "split"}
+    options = {"target": "y", "prediction": "yhat", "train": "split", "budget": 0}
     by_function = audit(None, memorizer, score=squared, tolerance=1, **options)
     by_name = audit(None, memorizer, score="squared", tolerance=1, **options)
     assert by_function.overall == by_name.overall
@@ -116,6 +128,7 @@ def test_the_command_prints_a_page_json_and_files(memorizer, tmp_path, capsys):
     file = tmp_path / "predictions.csv"
     pl.DataFrame(memorizer).write_csv(file)
     words = ["audit", str(file), "--target", "y", "--prediction", "yhat", "--train", "split"]
+    words += ["--budget", "0"]
     assert (
         main([*words, "--html", str(tmp_path / "a.html"), "--cells", str(tmp_path / "c.csv")]) == 0
     )

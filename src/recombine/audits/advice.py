@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from recombine.audits.sample import Sample
+from recombine.core.error import Refused
 from recombine.report.published import published
+from recombine.tables import forecast as forecasts
+from recombine.tables import plan as plans
+from recombine.tables.certify import certify
+
+LARGEST = 50_000  # training combinations up to which a plan is made
+REFEREE = 1_500  # up to which the plan is made with a fitted referee
 
 
 @dataclass(frozen=True)
@@ -119,3 +127,36 @@ CURES: dict[str, tuple[Advice, ...]] = {
         ),
     ),
 }
+
+
+def planned(sample: Sample, diagnosis: str, budget: int, seed: int = 0) -> list[Advice]:
+    """Advise which combinations to collect, with the expected gain over random ones.
+
+    Where training leaves combinations undetermined, the plan determines the most; elsewhere it
+    lowers the expected error.
+    """
+    training = sample.training
+    if (
+        budget < 1
+        or len(training.cells) > LARGEST
+        or not training.listable
+        or not len(training.unseen)
+    ):
+        return []
+    try:
+        certificate = certify(training, 1, seed=seed)
+        forecast = None
+        if not certificate.determined.all():
+            objective = "determined"
+        else:
+            objective = "error"
+            if sample.kind == "number" and len(training.cells) <= REFEREE:
+                forecast = forecasts.forecast(training, network="", seed=seed)
+        plan = plans.plan(certificate, forecast, budget, objective=objective, seed=seed)
+    except Refused:
+        return []  # the table is too small or too large to plan for
+    sentence = f"Collect {len(plan.picks)} combinations and train on them too."
+    if diagnosis == "shortcut learner":
+        sentence = f"Break the shortcut: collect {len(plan.picks)} combinations where it fails."
+    combinations = tuple(pick.combination for pick in plan.picks)
+    return [Advice("data", sentence, plan.sentence, (), combinations)]

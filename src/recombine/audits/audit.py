@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.audits.advice import CURES, Advice
+from recombine.audits.advice import CURES, Advice, planned
 from recombine.audits.cells import Errors, Group, by_cell, by_group, mean_error
 from recombine.audits.diagnosis import Rule, diagnose
 from recombine.audits.evidence import Evidence, gather, measure
+from recombine.audits.layers import layer_reasons, task_reasons
+from recombine.audits.models import from_model, from_observed
 from recombine.audits.reasons import Reason, reasons
 from recombine.audits.sample import Sample, Score, from_predictions
 from recombine.core.error import Refused
 from recombine.core.space import Mask
+from recombine.tables import forecast as forecasts
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
 
@@ -204,29 +207,41 @@ def audit(
     factors: Sequence[str] | None = None,
     target: str | Sequence[str] | None = None,
     prediction: str | Sequence[str] | None = None,
+    inputs: Any = None,
+    targets: Any = None,
     classes: bool = False,
     score: Score | None = None,
     tolerance: str | float = "0.5sd",
     budget: int = 10,
     seed: int = 0,
 ) -> Audit:
-    """Audit predictions: `audit(None, "predictions.csv", target="y", prediction="yhat")`.
+    """Audit a model: `audit(model, table, train=mask)`, or a file of predictions.
 
-    - model: `None` if the data has a column of predictions
-    - data: a table of factor columns: a path, a dataframe, a mapping of columns
+    - model: a torch module, an object with `predict`, a function, an array of predictions, what
+      `observe` returned, or `None` if the data has a column of predictions
+    - data: a table of factor columns: a `Table`, a path, a dataframe or a mapping of columns
     - train: a column whose value `train` marks training rows, a mask, a file of a mask, or a table
       of training rows
     - factors, target, prediction: columns; factors default to all others
-    - classes: take a numeric target for class labels
+    - inputs: what the model is given, one row each; by default codes of the factors
+    - targets: an array of targets instead of a column: numbers, class numbers, vectors or images
+    - classes: take a numeric target column for class labels
     - score: `absolute`, `squared`, `zero_one`, or a function of targets and predictions
     - tolerance: how far off an answer may be: `0.5sd`, or a number in units of the target
-    - budget: combinations that the advice may ask for
+    - budget: combinations that the advice may ask for; 0 makes no plan
     """
-    if isinstance(model, Sample):
+    observed = hasattr(model, "split") and hasattr(model, "outputs_on")
+    if observed:
+        sample = from_observed(model)
+    elif isinstance(model, Sample):
         sample = model
-    else:
+    elif data is None:
+        raise Refused("audit() needs data with factor columns; give a table or a file.")
+    elif model is None:
         if prediction is None:
-            raise Refused("audit() needs predictions; name their column with prediction=….")
+            raise Refused(
+                "audit() needs a model or predictions; name their column with prediction=…."
+            )
         sample = from_predictions(
             data,
             prediction=prediction,
@@ -235,7 +250,13 @@ def audit(
             train=train,
             classes=classes,
         )
-    return judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
+    else:
+        sample = from_model(
+            model, data, inputs=inputs, targets=targets, factors=factors, target=target, train=train
+        )
+    made = judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
+    more = task_reasons(model) if observed else layer_reasons(sample, seed=seed)
+    return replace(made, reasons=(*made.reasons, *more))
 
 
 def judge(
@@ -271,10 +292,16 @@ def judge(
         overall["seen"] = mean_error(np.where(row_seen, inside, np.nan), cell, cells, rng)
         overall["unseen"] = mean_error(np.where(row_seen, np.nan, away), cell, cells, rng)
     groups = by_group(away, sample.cells, sample.table.columns, labels, cell, rng)
-    evidence = Evidence(0)
-    if sample.seen is not None and sample.training.rows:
-        evidence = measure(gather(sample), sample.training, seed=seed)
+    evidence, values = Evidence(0), None
+    if sample.seen is not None and sample.training.rows > 1:
+        unmeasured = np.flatnonzero(~sample.seen & ~np.isfinite(measured))
+        if len(unmeasured):
+            values = _referee(sample, unmeasured, limit, verdict, basis, seed)
+        evidence = measure(gather(sample, values), sample.training, seed=seed)
     rule = diagnose(evidence)
+    advice = CURES[rule.diagnosis]
+    if rule.diagnosis not in ("composer", "cannot tell"):
+        advice = (*planned(sample, rule.diagnosis, budget, seed), *advice)
     return Audit(
         sample,
         errors,
@@ -289,8 +316,56 @@ def judge(
         evidence,
         rule,
         tuple(reasons(evidence)),
-        CURES[rule.diagnosis],
+        advice,
     )
+
+
+def _referee(
+    sample: Sample,
+    unmeasured: NDArray[np.int64],
+    limit: float,
+    verdict: NDArray[Any],
+    basis: NDArray[Any],
+    seed: int,
+) -> Array | None:
+    """Judge unseen combinations without a target; fill in verdicts, return the known values."""
+    z = sample.cells[unmeasured]
+    rows = np.flatnonzero(sample.predicted & np.isin(sample.cell, unmeasured))
+    if not len(rows):
+        return None
+    place = np.full(len(sample.cells), -1)
+    place[unmeasured] = np.arange(len(unmeasured))
+    at = place[sample.cell[rows]]
+    outputs = np.zeros((len(z), sample.outputs.shape[1]))
+    np.add.at(outputs, at, sample.outputs[rows])
+    count = np.bincount(at, minlength=len(z))
+    if sample.kind == "classes":  # the last answer stands for all
+        outputs[at] = sample.outputs[rows]
+    else:
+        outputs /= np.maximum(count, 1)[:, None]
+    try:
+        within_ = "0.5sd" if sample.kind == "classes" else limit * _outputs_of(sample)
+        made = forecasts.forecast(sample.training, z, within=within_, network="", seed=seed)
+    except Refused:
+        return None  # too few measured combinations to know anything
+    judged = forecasts.with_predictions(made, outputs)
+    answered = count > 0
+    verdict[unmeasured[answered]] = judged.verdict[answered]
+    basis[unmeasured[answered]] = "referee"
+    known = answered & judged.known
+    width = len(sample.table.classes) if sample.kind == "classes" else made.value.shape[1]
+    value = made.value
+    if sample.kind == "classes":
+        value = np.eye(width)[made.value[:, 0].astype(np.int64)]
+        value = value[:, 1:] if width == 2 else value
+    values = np.full((len(sample.cells), value.shape[1]), np.nan)
+    values[unmeasured[known]] = value[known]
+    return values
+
+
+def _outputs_of(sample: Sample) -> float:
+    """Norm of a vector whose root mean square is 1: the referee measures vectors by their norm."""
+    return float(np.sqrt(sample.outputs.shape[1]))
 
 
 def within(tolerance: str | float, sample: Sample, score: Score | None) -> float:

@@ -30,7 +30,7 @@ class Auditing:
     tolerance: str = "0.5sd"
     """How far off an answer may be: in standard deviations of the target, or in its units."""
     budget: int = 10
-    """Combinations that the advice may ask for."""
+    """Combinations that the advice may ask for; 0 makes no plan."""
     cells: Path | None = None
     """Write one line per combination to this CSV file, the worst first."""
     html: Path | None = None

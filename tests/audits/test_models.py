@@ -1,0 +1,157 @@
+"""Audits of models of every kind, of images, of tasks, and of combinations without a target."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeClassifier
+
+import recombine as rc
+from recombine import Refused, audit
+from recombine.tables.read import read
+
+
+def grid(*levels):
+    return np.stack([a.ravel() for a in np.meshgrid(*map(np.arange, levels), indexing="ij")], 1)
+
+
+def one_hot(z):
+    return np.concatenate([np.eye(z[:, c].max() + 1)[z[:, c]] for c in range(z.shape[1])], 1)
+
+
+@pytest.fixture(scope="module")
+def sums():
+    rng = np.random.default_rng(0)
+    z = grid(7, 6)
+    y = rng.standard_normal(7)[z[:, 0]] + rng.standard_normal(6)[z[:, 1]]
+    train = (rng.random(42) < 0.6) | (z == 0).any(axis=1)
+    return z, y, train
+
+
+def test_an_estimator_a_function_a_module_and_an_array_are_audited_alike(sums):
+    z, y, train = sums
+    x = one_hot(z)
+    ridge = Ridge(1e-6).fit(x[train], y[train])
+    module = torch.nn.Linear(13, 1)
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor(ridge.coef_[None]))
+        module.bias.fill_(float(ridge.intercept_))
+    table = read({"a": z[:, 0], "b": z[:, 1], "y": y}, ["a", "b"], "y")
+    models = [
+        (ridge, None),
+        (ridge, x),
+        (lambda batch: torch.as_tensor(ridge.predict(batch.numpy())), x),
+        (module, None),
+        (module, torch.tensor(x, dtype=torch.float32)),
+        (ridge.predict(x), None),
+    ]
+    audits = [audit(model, table, train=train, inputs=inputs) for model, inputs in models]
+    assert {a.diagnosis for a in audits} == {"composer"}
+    for a in audits:
+        assert a.overall["unseen"][0] == pytest.approx(audits[0].overall["unseen"][0], abs=1e-3)
+    assert any(r.name.startswith("layer") for r in audits[4].reasons) or len(audits[4].reasons) > 5
+
+
+def test_classes_may_be_names_numbers_or_scores(sums):
+    z, _, train = sums
+    y = (z[:, 0] > 2).astype(int)
+    names = np.array(["small", "big"])[y]
+    data = {"a": z[:, 0], "b": z[:, 1]}
+    tree = DecisionTreeClassifier().fit(one_hot(z)[train], names[train])
+    by_name = audit(tree, data | {"y": names}, target="y", train=train, budget=0)
+    scores = np.stack([y == 0, y == 1], axis=1).astype(float)
+    by_score = audit(scores, data, targets=y, train=train)
+    by_number = audit(y, data, targets=y, train=train)
+    assert by_score.overall == by_number.overall
+    assert by_score.overall["all"][0] == 0
+    assert by_name.sample.kind == by_score.sample.kind == "classes"
+
+
+def test_images_are_audited_with_their_pictures(sums):
+    z = grid(8, 8)
+    at = np.arange(8)
+    x, y = (np.exp(-((at - z[:, c, None]) ** 2) / 4) for c in range(2))
+    images = x[:, :, None] * y[:, None, :]
+    train = ~((z >= 2) & (z < 6)).all(axis=1)
+    outputs = images.copy()
+    for i in np.flatnonzero(~train):
+        near = train & (z == z[i]).any(axis=1)
+        outputs[i] = images[near].mean(axis=0)
+    answer = audit(outputs, {"x": z[:, 0], "y": z[:, 1]}, targets=images, train=train)
+    assert answer.diagnosis == "superposition"
+    assert "data:image/png" in answer.to_html()
+    assert {a.kind for a in answer.advice} == {"data", "model"}
+
+
+def test_a_model_on_a_task_gets_the_papers_measurements():
+    space = rc.grid(a=5, b=5)
+    task = rc.Task(
+        space, inputs=rc.join(rc.one_hot(5), rc.one_hot(5)), targets=lambda z: z.sum()[None]
+    )
+    split = task.split(rc.cross(a=[0, 1], b=[0, 1]))
+    model = rc.mlp(split.train, width=16, depth=2, seed=0)
+    rc.fit(model, split.train, steps=100, lr=1e-2)
+    answer = audit(rc.observe(model, task, split), budget=0)
+    assert int((~answer.sample.seen).sum()) == 9
+    assert {r.source for r in answer.reasons} >= {"lippl2025", "liang2025", "brady2024"}
+
+
+@pytest.fixture(scope="module")
+def unmeasured(sums):
+    rng = np.random.default_rng(1)
+    z, y, _ = sums
+    train = (rng.random(len(z)) < 0.8) | (z == 0).any(axis=1)
+    outputs = np.where(train, y, y.mean() + 3)  # far off at every unseen combination
+    data = {"a": z[:, 0], "b": z[:, 1], "y": np.where(train, y, np.nan)}
+    return audit(outputs, data, target="y", train=train, factors=["a", "b"], budget=0)
+
+
+def test_the_referee_judges_combinations_without_a_target(unmeasured):
+    unseen = ~unmeasured.sample.seen
+    assert set(unmeasured.basis[unseen]) == {"referee"}
+    assert unmeasured.counts["right"] == 0
+    assert unmeasured.counts["fails"] > 0
+    assert not np.isfinite(unmeasured.errors.mean[unseen]).any()
+
+
+def test_a_disconnected_support_is_not_determined_and_the_plan_connects_it():
+    rng = np.random.default_rng(2)
+    z = grid(6, 6)
+    y = rng.standard_normal(6)[z[:, 0]] + rng.standard_normal(6)[z[:, 1]] + 3 * (z[:, 0] < 3)
+    train = (z[:, 0] < 3) == (z[:, 1] < 3)
+    model = Ridge(1e-3).fit(one_hot(z)[train], y[train])
+    data = {"a": z[:, 0], "b": z[:, 1], "y": y}
+    answer = audit(model, data, target="y", train=train, budget=1)
+    assert answer.diagnosis == "support does not determine it"
+    assert not answer.determined[~answer.sample.seen].any()
+    (pick,) = answer.advice[0].combinations
+    assert answer.advice[0].gain
+    more = train | ((z[:, 0] == int(pick[0])) & (z[:, 1] == int(pick[1])))
+    again = audit(model.fit(one_hot(z)[more], y[more]), data, target="y", train=more)
+    assert again.diagnosis == "composer"
+
+
+BAD = {
+    "raises": (lambda x: 1 / 0, {}, "The model raised ZeroDivisionError"),
+    "changes shape": (lambda x: torch.zeros(len(x), len(x)), {}, "shape"),
+    "too few": (lambda x: torch.zeros(3), {}, "one row per input"),
+    "not finite": (lambda x: torch.full((len(x),), torch.nan), {}, "not finite in 42 of 42"),
+    "no model": ("model", {}, "cannot be evaluated"),
+    "inputs": (Ridge(), {"inputs": np.zeros((3, 2))}, "3 inputs for 42 rows"),
+    "mask": (np.zeros(42), {"train": np.ones(3, dtype=bool)}, "boolean mask of the 42 rows"),
+    "all": (np.zeros(42), {"train": np.ones(42, dtype=bool)}, "nothing is left to judge"),
+    "none": (np.zeros(42), {"train": np.zeros(42, dtype=bool)}, "marks no row"),
+    "lengths": (np.zeros(41), {}, "41 outputs for 42 rows"),
+    "targets": (np.zeros(42), {"targets": np.zeros(5)}, "5 targets for 42 rows"),
+    "one class": (np.zeros(42), {"targets": np.zeros(42, dtype=int)}, "same class"),
+    "class": (np.full(42, 7), {"targets": np.arange(42) % 2}, "predicts the class '7'"),
+}
+
+
+@pytest.mark.parametrize(("model", "options", "sentence"), BAD.values(), ids=BAD)
+def test_bad_models_are_refused_in_one_sentence(model, options, sentence, sums):
+    z, y, train = sums
+    table = read({"a": z[:, 0], "b": z[:, 1], "y": y}, ["a", "b"], "y")
+    inputs = {} if isinstance(model, np.ndarray) else {"inputs": one_hot(z)}
+    with pytest.raises(Refused, match=sentence):
+        audit(model, table, **({"train": train} | inputs | options))
