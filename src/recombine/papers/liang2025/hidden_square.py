@@ -399,6 +399,7 @@ claim(
     paper="a superposition, judged by eye",
     source="abstract; the measure is ours",
     role="headline",
+    second=True,
 )
 
 
