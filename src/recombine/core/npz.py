@@ -23,12 +23,12 @@ def unpack(
     """
     arrays = {}
     with ZipFile(io.BytesIO(content) if isinstance(content, bytes) else content) as members:
-        wanted = {m.filename.removesuffix(".npy"): m for m in members.infolist()}
+        chosen = {m.filename.removesuffix(".npy"): m for m in members.infolist()}
         if names is not None:
-            wanted = {name: m for name, m in wanted.items() if name in names}
-        if sum(member.file_size for member in wanted.values()) > most:
+            chosen = {name: m for name, m in chosen.items() if name in names}
+        if sum(member.file_size for member in chosen.values()) > most:
             raise ValueError(f"it unpacks to more than {most:,} bytes")
-        for name, member in wanted.items():
+        for name, member in chosen.items():
             if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                 raise ValueError(f"{member.filename} is packed in another way than NumPy's")
             with members.open(member) as file:

@@ -367,14 +367,14 @@ def everything() -> Support:
     return Everything()
 
 
-def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **named: Any) -> Support:
+def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **factors: Any) -> Support:
     """Show a box: `box(x=(6, 22), y=(6, 22))`; one coordinate: `box({"place[0]": (0, 1)})`.
 
     A side includes its low end but not its high end, unless that is the upper end of the space:
     in the unit cube, `box(a=(0, 0.5)) | box(a=(0.5, 1))` is everything.
     """
     rows = []
-    for name, pair in {**(sides or {}), **named}.items():
+    for name, pair in {**(sides or {}), **factors}.items():
         if isinstance(pair, str) or np.shape(pair) != (2,):
             raise _empty_side(name, pair)
         low, high = _values(pair)

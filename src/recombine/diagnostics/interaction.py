@@ -310,9 +310,9 @@ def interaction(seen: Observed) -> Measured:
         model = interaction_order(made, points, space, **how)
     except Refused:  # the outputs hardly change
         return {}
-    found: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}
-    found |= {f"interaction_{n}": s.value for n, s in enumerate(model.shares)}
+    measured: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}
+    measured |= {f"interaction_{n}": s.value for n, s in enumerate(model.shares)}
     if seen.split.query.y.is_floating_point():
         shares = interaction_order(truth, points, space, **how).shares
-        found |= {f"interaction_{n}_truth": s.value for n, s in enumerate(shares)}
-    return found
+        measured |= {f"interaction_{n}_truth": s.value for n, s in enumerate(shares)}
+    return measured

@@ -21,14 +21,13 @@ from recombine.core.error import Refused, nearest
 from recombine.core.sets import everything
 from recombine.core.space import Points, Space
 from recombine.core.support import Support
+from recombine.diagnostics.certificate import Certificate, show
 from recombine.diagnostics.smoothness import find_break
 from recombine.diagnostics.sufficiency import (
     EXACT,
-    Certificate,
     as_composition,
     drawn,
     jacobians,
-    show,
     sufficiency,
 )
 from recombine.maps.compose import Combine, Composition

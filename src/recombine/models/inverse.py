@@ -1,4 +1,4 @@
-"""Inverse models: each slot of the input is read by a network of its own."""
+"""Inverse models: a separate network per slot of the input."""
 
 from functools import partial
 

@@ -44,11 +44,11 @@ def _entry_points() -> tuple[tuple[str, str, str], ...]:
     from importlib.metadata import entry_points
 
     points = [(p.name, p.module, p.dist.name if p.dist else "") for p in entry_points(group=GROUP)]
-    own = [  # where metadata is old or missing
+    built_in = [  # where metadata is old or missing
         ("lab", "recombine.lab.painted", "recombine"),
         *((m.name, f"recombine.papers.{m.name}", "recombine") for m in iter_modules([str(PAPERS)])),
     ]
-    return tuple(sorted({*points, *own}, key=lambda p: (p[2] != "recombine", p[2], p[0])))
+    return tuple(sorted({*points, *built_in}, key=lambda p: (p[2] != "recombine", p[2], p[0])))
 
 
 def installed(note: Note) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Records: what one run was asked, what came out, and the id that names it."""
+"""Records: the configuration of a run, its outcome, and the id that names it."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def independent_sines(
     seed: int = 145,
     nested: bool = False,
 ) -> Task:
-    """Give each number its own sine: independent functions side by side.
+    """Apply a separate sine to each number.
 
     The paper has 4 of them; for 8 and 16 its code says `fastest=0.8`. With `nested`, the functions
     of a smaller task are among those of a larger one.
@@ -98,7 +98,7 @@ def independent_sines(
 
 @task
 def independent_lines(count: int = 4) -> Task:
-    """Repeat the numbers that were given: the linear control of independent sines."""
+    """Identity: the linear control of independent sines."""
     return Task(line(count), lambda z: z, lambda z: z)
 
 

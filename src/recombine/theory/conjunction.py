@@ -115,7 +115,7 @@ class Certificate:
 
 def solvable(
     shown: Points,
-    asked: Points,
+    query: Points,
     y: NDArray[Any],
     kind: Literal["regression", "labels"] = "regression",
 ) -> Certificate:
@@ -125,17 +125,17 @@ def solvable(
     query points among them are left out. Solvable does not mean solved: see `theory.solve`.
     """
     y = np.asarray(y, dtype=np.float64)
-    if y.shape != (len(asked),) or not np.isfinite(y).all():
+    if y.shape != (len(query),) or not np.isfinite(y).all():
         raise Refused(
-            f"Targets have shape {y.shape}; {len(asked)} query points need one finite number each."
+            f"Targets have shape {y.shape}; {len(query)} query points need one finite number each."
         )
     if kind not in ("regression", "labels"):
         raise nearest("kind of target", kind, ("regression", "labels"))
     if kind == "labels":
         check_labels(y)
     groups = group(shown)
-    phi = indicators(asked, shown)
-    numbers = groups.numbers(np.asarray(asked, dtype=np.float64))
+    phi = indicators(query, shown)
+    numbers = groups.numbers(np.asarray(query, dtype=np.float64))
     new = numbers[groups.full] < 0
     unknown = np.logical_or.reduce([numbers[(c,)] < 0 for c in range(groups.factors)])
     phi, target, rows = phi[new], y[new], np.flatnonzero(new)
@@ -154,7 +154,7 @@ def solvable(
         error = target - dense @ best
         residual = float(np.abs(error).max())
         good = residual <= float(rounding(target, TOLERANCE))
-        witness = None if good else _spread(error / (error @ target), rows, len(asked))
+        witness = None if good else _spread(error / (error @ target), rows, len(query))
         return Certificate(good, kind, len(rows), int(rank), residual, witness, strange)
     rank = int(np.linalg.matrix_rank(dense, tol=1e-9))
     signed = phi * target[:, None]
@@ -171,7 +171,7 @@ def solvable(
         return Certificate(True, kind, len(rows), rank, 0.0, None, strange)
     residual = float(np.abs(signed.T @ program.x).max())
     return Certificate(
-        False, kind, len(rows), rank, residual, _spread(program.x, rows, len(asked)), strange
+        False, kind, len(rows), rank, residual, _spread(program.x, rows, len(query)), strange
     )
 
 

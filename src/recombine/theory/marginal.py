@@ -122,7 +122,7 @@ def _without(box: Boxes, other: Boxes, wide: NDArray[np.bool_]) -> list[Boxes]:
 def compositional(
     space: Space,
     shown: Support | Points,
-    asked: Support | Points,
+    query: Support | Points,
     *,
     draws: int = 20_000,
     rng: Generator | None = None,
@@ -162,13 +162,13 @@ def compositional(
         block = space.blocks[f.name]
         ends = whole(space)[0, :, block]
         values = [
-            of.marginal(space, f.name) if isinstance(of, Support) else None for of in (shown, asked)
+            of.marginal(space, f.name) if isinstance(of, Support) else None for of in (shown, query)
         ]
         exact = [v for v in values if v is not None]
         if len(exact) == 2:
             lost, components, width = missing(exact[1], exact[0]), list(map(pieces, exact)), 0.0
         else:
-            rows = [sample(of)[:, block] for of in (shown, asked)]
+            rows = [sample(of)[:, block] for of in (shown, query)]
             bins = int(np.clip(min(map(len, rows)) // 20, 2, BINS))
             lost, binned = _binned(rows, ends, bins)
             components = [

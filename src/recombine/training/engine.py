@@ -136,8 +136,7 @@ def _alone(
     }
     buffers = {name: cast(b.clone(), dtype) for name, b in objective.named_buffers()}
     with seeded(seed):  # a stack draws its noise alike
-        found = functional_call(objective, (weights, buffers), (x, y), {"apart": True})
-    outputs, *losses = found
+        outputs, *losses = functional_call(objective, (weights, buffers), (x, y), {"apart": True})
     return Trial(outputs, losses, [_gradients(part, [*weights.values()]) for part in losses])
 
 

@@ -16,7 +16,8 @@ from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.core.space import Mask, Points
 from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.sufficiency import Certificate, sufficiency
+from recombine.diagnostics.certificate import Certificate
+from recombine.diagnostics.sufficiency import sufficiency
 from recombine.maps.compose import Part, compose
 from recombine.models.compositional import compositional, monolithic
 from recombine.runs.trial import Trained, Training, trial

@@ -16,7 +16,8 @@ from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.core.sets import band, cross, everything
 from recombine.core.support import Support
-from recombine.diagnostics.sufficiency import Certificate, sufficiency
+from recombine.diagnostics.certificate import Certificate
+from recombine.diagnostics.sufficiency import sufficiency
 from recombine.models.compositional import compositional, monolithic
 from recombine.runs.record import Record
 from recombine.runs.trial import Trained, Training, trial
