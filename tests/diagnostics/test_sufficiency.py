@@ -369,14 +369,14 @@ def test_a_composition_function_that_is_not_known_is_searched_and_else_not_check
 @pytest.mark.parametrize("combine", ["add", "product", "sigmoid"])
 def test_the_proof_recovers_components(combine):
     f = compose([curve(0), curve(1)], combine, dims=(1, 1))
-    line = torch.linspace(0.2, 1, 101, dtype=torch.float64)[:, None]
+    line = torch.linspace(0.2, 1, 33, dtype=torch.float64)[:, None]
     at = torch.tensor([[0.2]], dtype=torch.float64)
     for k, name in enumerate("ab"):
         found = reconstruct(
             f, f.combine, SQUARE, name, path=np.array([[0.2], [1.0]]), start=f.parts[k](at)[0],
-            partners=np.array([[0.2, 0.2]]), parts={"ba"[k]: f.parts[1 - k](at)}, steps=100,
+            partners=np.array([[0.2, 0.2]]), parts={"ba"[k]: f.parts[1 - k](at)}, steps=32,
         )  # fmt: skip
-        assert (found - f.parts[k](line)).abs().max() < 1e-9
+        assert (found - f.parts[k](line)).abs().max() < 1e-7  # 3⁴ times 1e-9: order four
 
 
 def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():
@@ -385,7 +385,7 @@ def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():
     mask = torch.zeros(3, 4, dtype=torch.float64)
     mask[1, 2] = 1
     f = compose([curve(0, 3, 4), lambda z: second(z) - zero * mask], "product", dims=(1, 1))
-    line = torch.linspace(0, 1, 51, dtype=torch.float64)[:, None]
+    line = torch.linspace(0, 1, 21, dtype=torch.float64)[:, None]
     truth = f.parts[0](line)
 
     def rebuild(anchors):
@@ -393,16 +393,17 @@ def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():
         z = np.column_stack([np.zeros(len(anchors)), anchors])
         return reconstruct(
             f, product, SQUARE, "a", path=np.array([[0.0], [1.0]]), start=truth[0],
-            partners=z, parts={"b": f.parts[1](at)}, steps=50,
+            partners=z, parts={"b": f.parts[1](at)}, steps=20,
         )  # fmt: skip
 
     assert rank(f, SQUARE, "a", np.array([[0.3, 0.0]])).lost.nonzero()[0].tolist() == [1]
-    gap = (rebuild([0.0]) - truth).abs().amax(dim=0)
+    alone = rebuild([0.0])
+    gap = (alone - truth).abs().amax(dim=0)
     assert gap[1, 2] > 0.05
     gap[1, 2] = 0
-    assert gap.max() < 1e-8
-    assert (rebuild([0.0])[:, 1, 2] == truth[0, 1, 2]).all()
-    assert (rebuild([0.0, 0.7]) - truth).abs().max() < 1e-8
+    assert gap.max() < 5e-7
+    assert (alone[:, 1, 2] == truth[0, 1, 2]).all()
+    assert (rebuild([0.0, 0.7]) - truth).abs().max() < 5e-7
 
 
 def test_a_reconstruction_says_what_it_lacks():

@@ -212,7 +212,7 @@ def test_conditioning_is_judged_seed_by_seed(sign, verdict):
 
 
 def test_two_networks_compose_a_sum_that_one_does_not():
-    small = {"samples": 1000, "steps": 500, "outputs": 4, "batch": 64}
+    small = {"samples": 500, "steps": 300, "outputs": 4, "batch": 64}
     two, one = (
         vectors(Composed(model=m, **small), [0])[0].scores for m in ("compositional", "monolithic")
     )
