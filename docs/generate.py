@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from recombine import __version__
+from recombine.core.claim import interval
 from recombine.core.registry import shelves
+from recombine.papers.brady2024.figures.objects import label, place_of
 from recombine.report.bibliography import papers
 from recombine.report.markdown import markdown
 from recombine.report.outcomes import tally
 from recombine.report.published import Published, published_json
 from recombine.runs.judge import judge_all
+from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +45,9 @@ def generated() -> dict[str, str]:
     shipped = published_json(judged, records)
     published = Published(**json.loads(shipped))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/papers/brady2024.md").read_text(encoding="utf-8")
     return {
+        "docs/papers/brady2024.md": fill(page, "ablation", ablation(records)),
         "docs/claims.md": markdown(judged),
         "src/recombine/papers/published.json": shipped,
         "CITATION.cff": citation(),
@@ -72,6 +78,27 @@ def table(published: Published) -> str:
             f"{published.fill(paper.finding)} Of {len(outcomes)} claims: {counts}.",
             f"`recombine reproduce {paper.key}` ({published.minutes(paper.key)})",
         ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def ablation(records: Iterable[Record]) -> str:
+    """Write the means over seeds, with intervals, of every setting of brady2024.objects."""
+    settings: dict[str, list[Record]] = {}
+    for record in records:
+        if record.experiment == "brady2024.objects" and record.status == DONE:
+            settings.setdefault(label(record.config), []).append(record)
+    columns = {"J-ARI": "j_ari_id", "JIS": "jis_id", "R²": "r2_id", "KL (nats)": "kl"}
+    columns |= {"R², recombined": "r2_recombined", "J-ARI of the first restart": "j_ari_1"}
+    lines = [f"| setting | seeds | {' | '.join(columns)} |", "| --- " * (len(columns) + 2) + "|"]
+    for name in sorted(settings, key=place_of):
+        runs = settings[name]
+        cells = [name, str(len(runs))]
+        for score in columns.values():
+            values = [r.scores[score] for r in runs if score in r.scores]
+            low, high = interval(values) if values else (0.0, 0.0)
+            mean = sum(values) / max(1, len(values))
+            cells.append(f"{mean:.2f} [{low:.2f}, {high:.2f}]" if any(values) else "–")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

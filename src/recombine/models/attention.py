@@ -193,7 +193,7 @@ class DecoderLayer(nn.Module):
             return images.flatten(1, 2)
 
         # One product per head for all slots of all images; one per image would be slow.
-        both = self.key_value(self.norm_slots(slots)).view(n * k, 2, heads, -1)
+        both = self.key_value(self.norm_slots(slots)).view(n * k, 2, heads, inner // heads)
         key, value = both.permute(1, 2, 0, 3).unbind(dim=0)  # (heads, n · slots, inner / heads)
         key = key * self.scale
         query_weight = self.query.weight.view(heads, inner // heads, -1)

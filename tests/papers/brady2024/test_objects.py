@@ -13,18 +13,22 @@ from recombine.core.experiment import EXPERIMENTS
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
 from recombine.maps.slots import Slotted
 from recombine.papers.brady2024.objects import (
+    APART,
     Ablation,
     build,
+    choose,
+    objective,
+    objects,
     owners,
     penalties,
     rare,
     recombined,
-    run_seed,
     world,
 )
 
 SMOKE = EXPERIMENTS["brady2024.objects"].configure("smoke")
-SMALL = replace(Ablation(), shown=32, asked=24, looked=16)
+SMALL = replace(Ablation(), shown=32, asked=24, looked=16, mixed=24)
+SMALL_APART = replace(SMALL, **{k: v for k, v in APART.items() if k not in ("looked", "mixed")})
 
 
 def small_world(seed=0):
@@ -97,6 +101,44 @@ def test_slots_that_mix_two_sprites_do_neither():
     assert recombined(SMALL, model, place, maps, np.random.default_rng(1))[0] < 0.5
 
 
+def test_sprites_keep_apart_unless_they_may_overlap():
+    def nearest(cfg):
+        place = world(cfg, np.random.default_rng(0))
+        z = place.train.z.reshape(len(place.train), cfg.objects, 4)
+        gaps = np.abs(z[:, :, None, :2] - z[:, None, :, :2]) * [0.8, 0.6]  # of image sides
+        far = gaps.max(axis=3) + np.eye(cfg.objects)
+        return far.min(axis=(1, 2))
+
+    assert nearest(replace(SMALL_APART, objects=3, slots=4)).min() >= 0.34
+    assert nearest(SMALL).min() < 0.34
+
+
+def test_the_restart_with_the_lowest_training_objective_is_scored():
+    cfg = replace(SMALL, side=8, capacity=0.0, interaction=0.0, looked=2)
+    place = world(cfg, np.random.default_rng(0))
+    models = [build(cfg, place.train, seed).eval() for seed in range(3)]
+    with torch.no_grad():  # the second reconstructs best: the mean image
+        for model, bias in zip(models, (5.0, 0.1, 3.0), strict=True):
+            model.decoder.readout[-1].weight.zero_()
+            model.decoder.readout[-1].bias.fill_(bias)
+    scores, _, best = choose(cfg, models, place, 0, np.random.default_rng(0))
+    assert best == 1
+    assert scores["objective"] == scores["objective_2"] < scores["objective_1"]
+    assert scores["objective"] == pytest.approx(20 * scores["error"])
+    data = place.tested["id"][0]
+    assert scores["mse_id"] == pytest.approx(float((0.1 - data.y).square().mean()), rel=1e-5)
+
+
+def test_the_objective_is_the_weighted_sum_of_its_terms():
+    place = small_world()
+    model = build(SMALL, place.train, 0).eval()
+    terms = objective(SMALL, model, place.train)
+    weighted = 20 * terms["error"] + 0.05 * terms["kl"] + 20 * terms["interaction"]
+    assert terms["objective"] == pytest.approx(weighted)
+    assert terms["kl"] > 0
+    assert 0 < terms["interaction"] <= 1
+
+
 def test_owners_are_matched_once():
     maps = torch.zeros(1, 3, 1, 4)
     maps[0, 2] = torch.tensor([0.9, 0.9, 0.8, 0.8])
@@ -114,23 +156,33 @@ def test_penalties_are_those_of_the_config():
     assert build(replace(Ablation(), capacity=0.0), data, 0).posterior(data.x[:2])[1] is None
 
 
+def test_restarts_of_many_seeds_train_as_one_stack():
+    cfg = replace(SMALL_APART, steps=2, restarts=2, looked=2, side=8, dim=2)
+    results = objects(cfg, [3, 5])
+    assert [r.history.engine for r in results] == ["map", "map"]
+    assert {"j_ari_2", "objective_2", "kl", "interaction", "r2_recombined"} <= set(
+        results[0].scores
+    )
+    assert results[0].scores["objective"] != results[1].scores["objective"]
+
+
 def test_slot_attention_with_masks_runs_too():
     cfg = replace(SMOKE, encoder="attention", decoder="broadcast", capacity=0.0)
-    assert {"j_ari_id", "jis_ood", "r2_recombined"} <= set(run_seed(cfg, 0).scores)
+    assert {"j_ari_id", "jis_ood", "r2_recombined"} <= set(objects(cfg, [0])[0].scores)
 
 
 def test_scenes_from_a_file_are_trained_on(tmp_path):
     place = world(replace(SMALL, side=8, shown=40, asked=40), np.random.default_rng(0))
     data, labels = place.tested["id"]
     np.savez(tmp_path / "own.npz", images=data.x.numpy().clip(0, 1), masks=labels.numpy())
-    scores = run_seed(replace(SMOKE, album="own.npz", data_dir=str(tmp_path)), 0).scores
+    scores = objects(replace(SMOKE, album="own.npz", data_dir=str(tmp_path)), [0])[0].scores
     assert "j_ari_id" in scores
     assert not any("ood" in name or "recombined" in name for name in scores)
     np.savez(tmp_path / "bare.npz", images=data.x.numpy().clip(0, 1))
     with pytest.raises(Refused, match="masks"):
-        run_seed(replace(SMOKE, album="bare.npz", data_dir=str(tmp_path)), 0)
+        objects(replace(SMOKE, album="bare.npz", data_dir=str(tmp_path)), [0])
     with pytest.raises(Refused, match="slots >= 3"):
-        run_seed(replace(SMOKE, album="own.npz", data_dir=str(tmp_path), objects=1, slots=2), 0)
+        objects(replace(SMOKE, album="own.npz", data_dir=str(tmp_path), objects=1, slots=2), [0])
 
 
 def test_impossible_configs_are_refused():

@@ -31,6 +31,10 @@ SCORES = {
     "r2_recombined": "R² of recombined slots",
 }
 ORDER = (
+    "no penalty, sprites apart",
+    "both penalties, sprites apart",
+    "no penalty, apart, 2 restarts",
+    "both penalties, apart, 2 restarts",
     "no penalty",
     "capacity only",
     "interaction only",
@@ -42,15 +46,22 @@ ORDER = (
 
 
 def label(config: Mapping[str, Any]) -> str:
-    """Name the penalties of a run."""
+    """Name the penalties of a run, and its setting unless sprites overlap."""
     if config["decoder"] == "broadcast":
         return "Slot Attention, masks"
     parts = [name for name in ("capacity", "interaction") if config[name]]
-    if len(parts) < 2:
-        return f"{parts[0]} only" if parts else "no penalty"
-    if config["interaction"] > 40:
+    name = "both penalties" if len(parts) == 2 else f"{parts[0]} only" if parts else "no penalty"
+    if config.get("apart"):
+        many = config["restarts"]
+        return f"{name}, sprites apart" if many == 4 else f"{name}, apart, {many} restarts"
+    if len(parts) == 2 and config["interaction"] > 40:
         return "strong penalties, stopped early"
-    return "both penalties" if config["rise"] > 0.2 else "both, fast rise"
+    return "both, fast rise" if len(parts) == 2 and config["rise"] <= 0.2 else name
+
+
+def place_of(name: str) -> tuple[int, str]:
+    """Sort by `ORDER`; other settings follow."""
+    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
 
 
 @figure("brady2024.objects")
@@ -64,8 +75,8 @@ def scores_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
             groups.setdefault(label(r.config), []).append(r)
     if not groups:
         return None
-    names = sorted(groups, key=ORDER.index)
-    left, wide, gap, height = 206, 150, 26, 34 * len(names)
+    names = sorted(groups, key=place_of)
+    left, wide, gap, height = 226, 150, 26, 34 * len(names)
     with styled():
         figure = canvas(left + len(SCORES) * (wide + gap), height + 82)
         for s, (score, title) in enumerate(SCORES.items()):
@@ -117,14 +128,14 @@ def colored(maps: Any, scene: Any) -> Any:
 def _strips(records: Sequence[Record], arrays_of: Arrays, layers: Sequence[str]) -> Figure | None:
     """Lay out scenes in a first row, and below it the layers of each setting."""
     settings: dict[str, Mapping[str, Any]] = {}
-    for r in sorted(records, key=lambda r: (ORDER.index(label(r.config)), r.seed)):
+    for r in sorted(records, key=lambda r: (place_of(label(r.config)), r.seed)):
         if label(r.config) not in settings and f"{layers[0]}_id" in (arrays := arrays_of(r)):
             settings[label(r.config)] = arrays
     if not settings:
         return None
     kinds = [k for k in KINDS if any(f"{layers[0]}_{k}" in a for a in settings.values())]
     many = min(len(a[f"{layer}_{k}"]) for a in settings.values() for layer in layers for k in kinds)
-    side, left, gap, head = 50, 206, 18, 26
+    side, left, gap, head = 50, 226, 18, 26
     tall = len(layers) * side + 10
     first = next(iter(settings.values()))
     rows: list[tuple[int, str, Mapping[str, Any], Sequence[str]]] = [
