@@ -258,10 +258,11 @@ def owners(maps: Tensor, labels: Tensor, objects: int) -> Tensor:
 
 def recombined(
     cfg: Ablation, model: Slotted, place: World, maps: Tensor, rng: Generator
-) -> tuple[float, dict[str, Any]]:
+) -> tuple[dict[str, float], dict[str, Any]]:
     """Move the slot of a sprite into another in-distribution scene so that a held-out one results.
 
-    Returns R² of the decoded scenes against the true ones, and examples of both.
+    Returns R² of the decoded scenes against the true ones, and examples of both; nothing if there
+    are no such scenes among the few that were tried.
     """
     assert place.task is not None
     assert place.held_out is not None
@@ -273,12 +274,15 @@ def recombined(
     new = points[j].copy()
     new[:, first] = points[i][:, first]
     chosen = np.flatnonzero(place.held_out.contains(space, new))[: cfg.asked]
+    if not len(chosen):
+        return {}, {}
     i, j, new = i[chosen], j[chosen], new[chosen]
     mixed, rows = z[j].clone(), torch.arange(len(j))
     mixed[rows, slot[j]] = z[i][rows, slot[i]]
     truth, decoded = scene_data(place.task, new).y, decode(model, mixed)
     examples = {"scene_new": truth[:EXAMPLES], "drawn_new": decoded[:EXAMPLES]}
-    return variance_weighted_r2(decoded, truth), {k: v.numpy() for k, v in examples.items()}
+    score = {"r2_recombined": variance_weighted_r2(decoded, truth)}
+    return score, {k: v.numpy() for k, v in examples.items()}
 
 
 def inspect(
@@ -294,9 +298,8 @@ def inspect(
         n = max(cfg.looked, cfg.mixed) if joins else cfg.looked
         maps, truth = dependence(model, z[:n], labels[:n]), labels[: cfg.looked]
         if joins:
-            scores["r2_recombined"], examples = recombined(
-                cfg, model, place, maps[: cfg.mixed], rng
-            )
+            score, examples = recombined(cfg, model, place, maps[: cfg.mixed], rng)
+            scores |= score
             arrays |= examples
         maps = maps[: cfg.looked]
         scores[f"mse_{name}"] = float((decoded - data.y).square().mean())
