@@ -14,6 +14,7 @@ from benchmarks import compositional as compositional
 from benchmarks import decoders as decoders
 from benchmarks import interaction as interaction
 from benchmarks import kernels as kernels
+from benchmarks import lab as lab
 from benchmarks import machinery as machinery
 from benchmarks import modular as modular
 from benchmarks import sprites as sprites

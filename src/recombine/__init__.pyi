@@ -55,6 +55,7 @@ from recombine.diagnostics.interaction import interaction_order as interaction_o
 from recombine.diagnostics.kernels import feature_gram as feature_gram
 from recombine.diagnostics.kernels import overlap_fit as overlap_fit
 from recombine.diagnostics.theorem import check_assumptions as check_assumptions
+from recombine.lab.notebook import lab as lab
 from recombine.maps.compose import compose as compose
 from recombine.models.decoders import cnn as cnn
 from recombine.models.decoders import mlp as mlp

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -38,7 +38,7 @@ class Server:
             os.kill(self.process.pid, number)
         assert self.process.stderr is not None
         self.process.stderr.close()
-        return self.process.wait(20)
+        return self.process.wait(SECONDS)
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +47,21 @@ def server() -> Iterator[Server]:
     running = Server()
     yield running
     running.end()
+
+
+@pytest.fixture
+def new_server() -> Iterator[Callable[..., Server]]:
+    """Start labs of a test's own; what is left of them ends with the test."""
+    servers: list[Server] = []
+
+    def start(*words: str) -> Server:
+        servers.append(Server(*words))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.end(signal.SIGKILL)
 
 
 def wait(condition: Any, seconds: float = SECONDS) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
 from recombine.cli.parse import leading, parse, summary
 from recombine.core.error import Refused
@@ -26,7 +27,8 @@ class LabOptions:
     target: str = ""
     """Its column of numbers."""
     address: str = ""
-    """Start from this address, or the part after # of one, as "Copy link" gives it."""
+    """Start from the state in this address of a lab (the part after #); one that holds its token
+    is served at the same port with the same token, so that an open page reconnects."""
     export: Path | None = None
     """Train what the address says and write it as one page that plays without a server."""
 
@@ -55,15 +57,19 @@ def _serve(options: LabOptions, table: Table | None) -> int:
     from recombine.cli.terminal import say
     from recombine.lab.server import serve
 
+    place = urlsplit(options.address)
+    token = dict(parse_qsl(place.query)).get("token", "")
+    port = options.port or (place.port if token else None) or 0
+
     def ready(address: str) -> None:
-        full = f"{address}#{options.address.rpartition('#')[2]}" if options.address else address
+        full = f"{address}#{place.fragment}" if place.fragment else address
         say(f"The lab runs at {full}")
         say("It answers on this machine only. Ctrl-C ends it.")
         if not options.no_open:
             webbrowser.open(full)
 
     try:
-        serve(port=options.port, table=table, ready=ready)
+        serve(port=port, token=token, table=table, ready=ready)
     except KeyboardInterrupt as problem:
         if getattr(problem, "code", 130) != 130:
             raise

@@ -28,6 +28,7 @@ from recombine.lab.state import State, parse
 from recombine.lab.upload import BYTES, columns_of, read_table
 from recombine.lab.worlds import Table, World, builtin, from_table
 
+TOKEN = 24  # characters of a token at least
 BODY = 64 * 1024  # bytes of an ordinary request
 TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
 POLICY = (
@@ -298,10 +299,19 @@ def create(token: str, hosts: Callable[[], set[str]], table: Table | None = None
 def serve(
     *,
     port: int = 0,
+    token: str = "",
     table: Table | None = None,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve the lab on the loopback address until interrupted; `ready` hears the full address."""
+    """Serve the lab on the loopback address until interrupted.
+
+    - port: 0 takes a free one
+    - token: that of an earlier lab whose page is still open; by default a new one is drawn
+    - table: the world "table"
+    - ready: called with the full address once connections are accepted
+    """
+    if token and len(token) < TOKEN:
+        raise Refused(f"A token needs {TOKEN} characters or more; leave it out for a new one.")
     import socket
 
     import uvicorn
@@ -310,12 +320,13 @@ def serve(
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen(128)  # a browser that comes before the server is up waits
     except (OSError, OverflowError) as problem:
         raise Refused(
             f"Port {port} cannot be used ({problem}); choose another, or leave --port out."
         ) from problem
     port = listener.getsockname()[1]
-    token = secrets.token_urlsafe(24)
+    token = token or secrets.token_urlsafe(24)
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
     config = uvicorn.Config(
         create(token, lambda: hosts, table),

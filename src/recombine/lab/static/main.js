@@ -44,6 +44,8 @@ function adopt(next) {
   painter.mask = unpack(state.shown, [n, m]);
   painter.blocked = world.measured;
   painter.cursor = null;
+  painter.witness = [];
+  clearCell();
   if (fresh) forget();
   fill();
   painter.draw();
@@ -130,6 +132,13 @@ function drawTheory() {
 
 function hue(piece, palette) {
   return piece < 2 ? palette[piece % 2] : `hsl(${(piece * 137.5) % 360} 45% 55%)`;
+}
+
+function clearCell() {
+  cellAsked = null;
+  $("cell-name").textContent = "hover or move over the grid";
+  $("cell-why").textContent = "";
+  for (const kind of ["truth", "kernel", "network"]) { drawImage($(`cell-${kind}`), null); $(`value-${kind}`).textContent = ""; }
 }
 
 let cellAsked = null;
@@ -225,7 +234,7 @@ function show(message) {
     const most = Math.max(...message.weights.flat()) || 1, rows = message.weights.length;
     drawCells($("weights"), [message.weights[0].length, rows], (i, j) => color(message.weights[j][i], most));
     page.purity = message.purity;
-    $("purity").textContent = `Each hidden unit spends ${(100 * message.purity).toFixed(0)} % of its signal on one function (50 % would be two functions alike).`;
+    $("purity").textContent = `Hidden units spend ${(100 * message.purity).toFixed(0)} % of their signal on one function; 25 % would be no preference.`;
   }
   agree();
 }
@@ -263,6 +272,7 @@ function lost() {
   page.training = "lost";
   $("pause").disabled = $("step").disabled = true;
   $("net-caption").textContent = "connection lost";
+  $("offline-command").textContent = `recombine lab --address "${location.href}"`;
   $("offline").hidden = false;
   clearInterval(retry);
   retry = setInterval(async () => {
@@ -306,6 +316,7 @@ function play(next, index) {
   if (step && step.train) train();
 }
 
+page.trains = () => Boolean(scene && scene.steps[sceneStep].train);
 page.headline = () => { const step = scene && scene.steps[sceneStep]; return step && step.headline ? step.headline(page) : null; };
 
 // ---------------------------------------------------------------- errors and taking it away

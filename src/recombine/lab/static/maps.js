@@ -14,9 +14,14 @@ export function color(value, top = 2) {
   return `rgb(${LUT[i].join(",")})`;
 }
 
-/** Read a color of the page's design. */
+let themed = document.documentElement;
+
+/** Take colors from another element than the page; a widget has its own. */
+export function theme(element) { themed = element; }
+
+/** Read a color of the design. */
 export function ink(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  return getComputedStyle(themed).getPropertyValue(`--${name}`).trim();
 }
 
 /** Fit a canvas to its size on screen and return its context in CSS pixels. */
@@ -139,6 +144,7 @@ export function drawCurves(canvas, series, steps, mark = null) {
 /** Write a number with two digits. */
 export function format(value) {
   if (value === null || value === undefined || !isFinite(value)) return "–";
+  if (value === 0) return "0";
   return Math.abs(value) >= 0.995 ? value.toFixed(1) : Math.abs(value) >= 0.0095 ? value.toFixed(2) : value.toExponential(0);
 }
 

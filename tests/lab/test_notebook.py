@@ -1,0 +1,42 @@
+"""The lab as a widget: it answers what is painted, trains, and gives the support back."""
+
+import numpy as np
+import pytest
+
+import recombine as rc
+from recombine.core.error import Refused
+
+
+def sums(a=4, b=3):
+    return rc.Task(
+        rc.grid(a=a, b=b),
+        inputs=rc.join(rc.one_hot(a), rc.one_hot(b)),
+        targets=lambda z: z.sum()[None].float(),
+    )
+
+
+def test_a_widget_follows_what_is_painted_and_gives_the_support_back():
+    task = sums()
+    widget = rc.lab(task, rc.cross(a=[0], b=[0]), steps=20, width=8, depth=1)
+    assert (widget.theory["shown"], widget.theory["held_out"]) == (6, 6)
+    assert widget.theory["determined"] == 6
+    assert "export default" in widget._esm
+    widget.shown = np.eye(4, 3).astype(int).tolist()
+    assert widget.theory["determined"] == 0
+    assert widget.support.contains(task.space, task.space.points()).sum() == 3
+    widget.train()
+    widget._thread.join()
+    assert widget.training == "done"
+    assert widget.frame["step"] == 20
+    assert len(widget.frame["error"]) == 4
+
+
+def test_the_package_is_the_function_even_after_its_import():
+    import recombine.lab.state  # noqa: F401 - this puts the package where rc.lab is looked up
+
+    assert rc.lab(sums()).theory["held_out"] == 0
+
+
+def test_tasks_that_the_grid_cannot_show_are_refused():
+    with pytest.raises(Refused, match="two discrete factors"):
+        rc.lab(rc.Task(rc.cube(2), inputs=lambda z: z, targets=lambda z: z))

@@ -1,0 +1,207 @@
+"""The lab's server: who may ask, what it refuses, what it survives, and what it leaves behind."""
+
+import http.client
+import json
+import random
+import signal
+import string
+import time
+from contextlib import suppress
+from dataclasses import asdict
+
+import psutil
+import pytest
+
+from recombine.lab.state import Net, State
+
+PATHS = ["look", "cell", "code", "table", "train", "control", "export", "worlds", "events"]
+
+
+def ask(server, method, path, body=None, token=None, **headers):
+    """Send one request; return its status and body."""
+    link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    mark = "&" if "?" in path else "?"
+    token = server.token if token is None else token
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        link.request(method, f"{path}{mark}token={token}", body, headers)
+        answer = link.getresponse()
+        return answer.status, answer.read()
+    finally:
+        link.close()
+
+
+def post(server, path, value, **headers):
+    status, body = ask(server, "POST", f"/api/{path}", json.dumps(value), **headers)
+    return status, json.loads(body)
+
+
+def alive(processes):
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize(
+    ("headers", "token", "words"),
+    [
+        ({}, "", "full address, with its token"),
+        ({}, "guess", "full address, with its token"),
+        ({"host": "evil.example"}, None, "only to its own address"),
+        ({"host": "127.0.0.1:1"}, None, "only to its own address"),
+        ({"origin": "http://evil.example"}, None, "other sites"),
+        ({"origin": "null"}, None, "other sites"),
+        ({"sec_fetch_site": "cross-site"}, None, "other sites"),
+    ],
+)
+def test_other_sites_and_strangers_are_refused(server, headers, token, words):
+    for method, path in (("GET", "/"), ("GET", "/api/worlds"), ("POST", "/api/look")):
+        status, body = ask(server, method, path, token=token, **headers)
+        assert status == 403
+        assert words in body.decode()
+
+
+def test_the_pages_own_origin_is_accepted(server):
+    here = f"http://127.0.0.1:{server.port}"
+    assert post(server, "look", asdict(State()), origin=here)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static//etc/passwd", "/etc"]
+)
+def test_no_other_file_is_served(server, path):
+    status, body = ask(server, "GET", path)
+    assert status == 404
+    assert b"import" not in body
+
+
+def test_the_page_may_load_nothing_from_elsewhere(server):
+    link = http.client.HTTPConnection("127.0.0.1", server.port)
+    link.request("GET", f"/?token={server.token}")
+    policy = link.getresponse().headers["content-security-policy"]
+    link.close()
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("look", [], "JSON object"),
+        ("look", {"size": 1000}, "size needs a number from 4 to 32"),
+        ("cell", {"state": {}, "cell": [0, 99]}, "A cell is a list"),
+        ("cell", {"state": {}, "cell": [0, 40]}, "no cell"),
+        ("train", {"state": {}, "visitor": "../../x"}, "8 to 64 letters"),
+        ("control", {"visitor": "abcdefgh", "action": "explode"}, "must be pause"),
+        ("train", {"state": {"net": {"steps": 1e12}}, "visitor": "abcdefgh"}, "steps needs"),
+    ],
+)
+def test_bad_requests_are_refused_in_a_sentence(server, path, value, words):
+    status, answer = post(server, path, value)
+    assert status == 400
+    assert words in answer["error"]
+
+
+def test_large_requests_are_refused(server):
+    status, body = ask(server, "POST", "/api/look", b"x" * 100_000)
+    assert status == 400
+    assert b"more than 65536 bytes" in body
+    with suppress(BrokenPipeError, ConnectionResetError):  # refused while it is still sent
+        assert ask(server, "POST", "/api/table", b"x" * (9 * 1024 * 1024))[0] == 400
+    assert ask(server, "GET", "/api/worlds")[0] == 200
+
+
+def strange(rng, depth=0):
+    """Draw a random JSON value, often with the lab's own field names."""
+    kind = rng.randrange(8 if depth < 3 else 5)
+    if kind == 0:
+        return rng.choice([None, True, False, 0, -1, 1e308, 10**30, 0.5, 14])
+    if kind == 1:
+        return rng.choice(["", "bumps", "mlp", "f" * 50, "table", "a" * 12, "../..", "\u0000"])
+    if kind == 2:
+        return "".join(rng.choices(string.printable, k=rng.randrange(30)))
+    if kind in (3, 4):
+        return rng.randrange(-5, 60)
+    if kind == 5:
+        return [strange(rng, depth + 1) for _ in range(rng.randrange(4))]
+    names = [*State.__dataclass_fields__, *Net.__dataclass_fields__]
+    names += ["state", "cell", "visitor", "action", "on", "x"]
+    return {rng.choice(names): strange(rng, depth + 1) for _ in range(rng.randrange(5))}
+
+
+def test_a_thousand_strange_requests_neither_break_nor_fill_it(server):
+    rng = random.Random(0)
+    process = psutil.Process(server.process.pid)
+    ask(server, "GET", "/api/worlds")
+    before = process.memory_info().rss
+    statuses = set()
+    for _ in range(1000):
+        path = f"/api/{rng.choice(PATHS)}"
+        kind = rng.randrange(4)
+        body = json.dumps(strange(rng)).encode()
+        if kind == 0:
+            body = bytes(rng.randrange(256) for _ in range(rng.randrange(60)))
+        elif kind == 1:
+            size = rng.choice([4, 5, 8])
+            state = {"size": size, "world": rng.choice(["sum", "xor", "twins", "bumps"])}
+            body = json.dumps({"state": state, "cell": strange(rng), **state}).encode()
+        if path.endswith("table") and kind > 1:
+            path += f"?a=a&b=b&target=y&fixed_{rng.randrange(9)}=1"
+            body = b"a,b,y\n" + bytes(rng.choices(b"123,\n\"'x", k=rng.randrange(60)))
+        if path.endswith("events"):
+            path += f"?visitor={'v' * rng.randrange(20)}"
+        method = "GET" if path.startswith(("/api/worlds", "/api/events")) else "POST"
+        method = rng.choice(["PUT", "GET", "HEAD"]) if rng.random() < 0.05 else method
+        statuses.add(ask(server, method, path, body)[0])
+    assert statuses <= {200, 400, 404, 405}
+    assert {200, 400, 405} <= statuses
+    assert process.memory_info().rss - before < 300e6
+    assert ask(server, "GET", "/api/worlds")[0] == 200
+
+
+def start(server, visitor, steps=50_000):
+    state = asdict(State(world="sum", size=8, net=Net(steps=steps)))
+    assert post(server, "train", {"visitor": visitor, "state": state})[0] == 200
+
+
+def stream(server, visitor):
+    link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    link.request("GET", f"/api/events?visitor={visitor}&token={server.token}")
+    return link, link.getresponse()
+
+
+def test_a_cancelled_training_is_killed_before_the_answer(server):
+    start(server, "visitor1")
+    link, events = stream(server, "visitor1")
+    while b'"frame"' not in events.readline():
+        pass
+    trainer = max(alive(server.children()), key=lambda p: p.cpu_times().user)
+    post(server, "control", {"visitor": "visitor1", "action": "stop"})
+    trainer.wait(10)
+    link.close()
+
+
+def test_a_page_that_is_gone_ends_its_training(server):
+    start(server, "visitor2")
+    link, events = stream(server, "visitor2")
+    while b'"frame"' not in events.readline():
+        pass
+    trainer = max(alive(server.children()), key=lambda p: p.cpu_times().user)
+    link.sock.shutdown(2)
+    link.close()
+    trainer.wait(60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_ended_server_leaves_no_process(new_server, number):
+    server = new_server()
+    if number == signal.SIGKILL:  # in mid-training; the others end it while torch still loads
+        start(server, "visitor3")
+        link, events = stream(server, "visitor3")
+        while b'"frame"' not in events.readline():
+            pass
+        link.close()
+    children = server.children()
+    assert children
+    code = server.end(number)
+    assert code == {signal.SIGINT: 0, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    _, left = psutil.wait_procs(children, timeout=60)
+    assert not alive(left)
