@@ -5,7 +5,6 @@ import json
 import random
 import signal
 import string
-import time
 from contextlib import suppress
 from dataclasses import asdict
 
