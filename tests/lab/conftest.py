@@ -36,9 +36,10 @@ class Server:
         """Send a signal and return the exit code."""
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
+        code = self.process.wait(SECONDS)
         assert self.process.stderr is not None
         self.process.stderr.close()
-        return self.process.wait(SECONDS)
+        return code
 
 
 @pytest.fixture(scope="session")

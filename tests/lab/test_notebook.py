@@ -39,4 +39,4 @@ def test_the_package_is_the_function_even_after_its_import():
 
 def test_tasks_that_the_grid_cannot_show_are_refused():
     with pytest.raises(Refused, match="two discrete factors"):
-        rc.lab(rc.Task(rc.cube(2), inputs=lambda z: z, targets=lambda z: z))
+        rc.lab(rc.Task(rc.cube(a=1, b=1), inputs=lambda z: z, targets=lambda z: z))

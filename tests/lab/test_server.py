@@ -4,7 +4,9 @@ import http.client
 import json
 import random
 import signal
+import socket
 import string
+import time
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -156,51 +158,44 @@ def test_a_thousand_strange_requests_neither_break_nor_fill_it(server):
     assert ask(server, "GET", "/api/worlds")[0] == 200
 
 
-def start(server, visitor, steps=50_000):
-    state = asdict(State(world="sum", size=8, net=Net(steps=steps)))
+def train(server, visitor):
+    """Start a training; return its process and its stream of events after the first frame."""
+    while not (spare := [p for p in alive(server.children()) if "spawn_main" in str(p.cmdline())]):
+        time.sleep(0.05)
+    (trainer,) = spare
+    state = asdict(State(world="sum", size=8, net=Net(steps=50_000)))
     assert post(server, "train", {"visitor": visitor, "state": state})[0] == 200
-
-
-def stream(server, visitor):
     link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     link.request("GET", f"/api/events?visitor={visitor}&token={server.token}")
-    return link, link.getresponse()
-
-
-def test_a_cancelled_training_is_killed_before_the_answer(server):
-    start(server, "visitor1")
-    link, events = stream(server, "visitor1")
+    events = link.getresponse()
     while b'"frame"' not in events.readline():
         pass
-    trainer = max(alive(server.children()), key=lambda p: p.cpu_times().user)
+    return trainer, link
+
+
+def test_no_training_outlives_its_page_or_its_server(new_server):
+    server = new_server()
+    trainer, link = train(server, "visitor1")
     post(server, "control", {"visitor": "visitor1", "action": "stop"})
-    trainer.wait(10)
+    trainer.wait(30)
     link.close()
-
-
-def test_a_page_that_is_gone_ends_its_training(server):
-    start(server, "visitor2")
-    link, events = stream(server, "visitor2")
-    while b'"frame"' not in events.readline():
-        pass
-    trainer = max(alive(server.children()), key=lambda p: p.cpu_times().user)
-    link.sock.shutdown(2)
+    trainer, link = train(server, "visitor2")
+    link.sock.shutdown(socket.SHUT_RDWR)  # the page is closed
     link.close()
     trainer.wait(60)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_ended_server_leaves_no_process(new_server, number):
-    server = new_server()
-    if number == signal.SIGKILL:  # in mid-training; the others end it while torch still loads
-        start(server, "visitor3")
-        link, events = stream(server, "visitor3")
-        while b'"frame"' not in events.readline():
-            pass
-        link.close()
+    trainer, link = train(server, "visitor3")
     children = server.children()
-    assert children
-    code = server.end(number)
-    assert code == {signal.SIGINT: 0, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    assert trainer in children
+    server.end(signal.SIGKILL)
+    link.close()
+    _, left = psutil.wait_procs(children, timeout=60)
+    assert not alive(left)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_an_ended_server_leaves_no_process(new_server, number, code):
+    server = new_server()
+    children = server.children()
+    assert server.end(number) == code
     _, left = psutil.wait_procs(children, timeout=60)
     assert not alive(left)

@@ -92,8 +92,9 @@ async def body_of(request: Request, most: int = BODY) -> bytes:
 
 async def json_of(request: Request) -> dict[str, Any]:
     """Read a JSON object of a bounded size."""
+    body = await body_of(request)
     try:
-        plain = json.loads(await body_of(request))
+        plain = json.loads(body)
     except (ValueError, RecursionError) as problem:
         raise Refused("The request needs a JSON object.") from problem
     if not isinstance(plain, dict):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recombine.lab.worlds import Table
 
 INTERVAL = 0.05  # seconds between two events at least: twenty per second
-PING = 10.0  # seconds after which silence is broken, so that a dead page is noticed
+PING = 2.0  # seconds after which silence is broken, so that a dead page is noticed
 FRAMES = 400  # recorded for the export; every second one is dropped when there are more
 VISITORS = 8
 LONELY = 3.0  # seconds that a training process survives its page

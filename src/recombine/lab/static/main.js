@@ -64,7 +64,7 @@ function fill() {
   if (state.salience !== null) $("salience").value = state.salience;
   for (const [k, v] of Object.entries(state.net)) $(k).value = v;
   const image = world.kind === "image";
-  for (const option of $("model").options) option.disabled = !image && ["cnn", "transformer", "low_rank"].includes(option.value);
+  for (const option of $("model").options) option.disabled = (!image && ["cnn", "transformer"].includes(option.value)) || (state.world !== "bumps" && option.value === "low_rank");
   $("stripes").disabled = state.world !== "bumps";
   $("weights-card").hidden = state.world !== "twins";
   $("undo").disabled = !past.length;
@@ -346,7 +346,7 @@ function wire() {
     if (e.key.toLowerCase() === "z" && !e.shiftKey) { e.preventDefault(); $("undo").click(); }
     if (e.key.toLowerCase() === "y" || (e.key.toLowerCase() === "z" && e.shiftKey)) { e.preventDefault(); $("redo").click(); }
   });
-  $("world").onchange = (e) => { const w = catalog.get(e.target.value); past.length = future.length = 0; adopt({ ...state, world: w.name, shown: "", net: { ...state.net, model: w.kind === "image" ? state.net.model : "mlp", stripes: 0 } }); remember(); };
+  $("world").onchange = (e) => { const w = catalog.get(e.target.value); past.length = future.length = 0; adopt({ ...state, world: w.name, shown: "", net: { ...state.net, model: w.kind === "image" && state.net.model !== "low_rank" ? state.net.model : "mlp", stripes: 0 } }); remember(); };
   $("size").onchange = (e) => { past.length = future.length = 0; adopt({ ...state, size: Number(e.target.value), shown: "" }); remember(); };
   $("view").onchange = drawTheory;
   $("kernel_depth").oninput = (e) => { state.kernel_depth = Number(e.target.value); $("kernel_depth-value").textContent = e.target.value; ask(); };
