@@ -4,9 +4,7 @@ import http.client
 import json
 import random
 import signal
-import socket
 import string
-import time
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -156,40 +154,6 @@ def test_a_thousand_strange_requests_neither_break_nor_fill_it(server):
     assert {200, 400, 405} <= statuses
     assert process.memory_info().rss - before < 300e6
     assert ask(server, "GET", "/api/worlds")[0] == 200
-
-
-def train(server, visitor):
-    """Start a training; return its process and its stream of events after the first frame."""
-    while not (spare := [p for p in alive(server.children()) if "spawn_main" in str(p.cmdline())]):
-        time.sleep(0.05)
-    (trainer,) = spare
-    state = asdict(State(world="sum", size=8, net=Net(steps=50_000)))
-    assert post(server, "train", {"visitor": visitor, "state": state})[0] == 200
-    link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    link.request("GET", f"/api/events?visitor={visitor}&token={server.token}")
-    events = link.getresponse()
-    while b'"frame"' not in events.readline():
-        pass
-    return trainer, link
-
-
-def test_no_training_outlives_its_page_or_its_server(new_server):
-    server = new_server()
-    trainer, link = train(server, "visitor1")
-    post(server, "control", {"visitor": "visitor1", "action": "stop"})
-    trainer.wait(30)
-    link.close()
-    trainer, link = train(server, "visitor2")
-    link.sock.shutdown(socket.SHUT_RDWR)  # the page is closed
-    link.close()
-    trainer.wait(60)
-    trainer, link = train(server, "visitor3")
-    children = server.children()
-    assert trainer in children
-    server.end(signal.SIGKILL)
-    link.close()
-    _, left = psutil.wait_procs(children, timeout=60)
-    assert not alive(left)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
