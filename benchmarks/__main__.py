@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks import audit as audit
 from benchmarks import certificates as certificates
 from benchmarks import compositional as compositional
 from benchmarks import decoders as decoders

@@ -139,7 +139,7 @@ def pieced(rng: np.random.Generator) -> Sample:
 
 
 @world("entangled but fitted", WRITTEN)
-def scrambled_forest(rng: np.random.Generator) -> Sample:
+def scrambled_code(rng: np.random.Generator) -> Sample:
     """A random network mixes the factors of every combination; a kernel model reads its code."""
     z = grid(8, 8)
     y, train = sums(z, rng), part(z, 0.6, rng)
@@ -465,7 +465,7 @@ def confusion(worlds: dict[str, tuple[str, World]], seeds: int = SEEDS) -> dict[
     """Diagnose every world at every seed."""
     rows = {}
     for name, (cause, build) in worlds.items():
-        answers = [judge(build(np.random.default_rng(s))).diagnosis for s in range(seeds)]
+        answers = [judge(build(np.random.default_rng(s)), budget=0).diagnosis for s in range(seeds)]
         rows[name] = {"cause": cause, "answers": answers}
     return rows
 

@@ -57,8 +57,8 @@ RULES = (
         "most unseen combinations have a level that was never trained on, or no sum or product "
         f"over factors that training determines predicts unseen targets with R² ≥ {LAWFUL} "
         "(not for images)",
-        "No law that the training combinations determine gives the right answers: more "
-        "training would not help.",
+        "No sum or product over factors that the training combinations determine gives the right "
+        "answers: other combinations are needed, not more training.",
         lambda e: (
             2 * e.never > e.unseen
             or (e.superposition != e.superposition and not e.law_r2 >= LAWFUL)

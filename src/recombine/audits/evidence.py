@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -25,6 +27,7 @@ NEAR = 400  # unseen combinations whose outputs are compared with training targe
 SAME = 0.02  # of the target's standard deviation: outputs closer than this are copies
 LEFT = 3  # degrees of freedom that a regression over unseen combinations must leave
 IMAGE = 16  # outputs that make a vector an image for the superposition index
+CLEAR = 0.95  # R² of a law that makes it unnecessary to look for another
 WIDEST = 3_000  # conjunctions that are fitted
 KERNEL = 2_000  # training combinations up to which a kernel model is compared
 
@@ -188,8 +191,8 @@ def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any
     counts = [np.bincount(shown[:, f], minlength=m) for f, m in enumerate(means.shape)]
     never = np.any([c[z[:, f]] == 0 for f, c in enumerate(counts)], axis=0)
     numbers: dict[str, Any] = {"never": int(never.sum())}
-    best, factors = -np.inf, len(means.shape)
-    for order in range(1, factors):
+    best, center = -np.inf, means.truth.mean(axis=0)
+    for order in range(1, len(means.shape)):
         c = Conjunctions(means.shape, order, tuple(int(count.argmax()) for count in counts))
         if c.width > WIDEST:
             break
@@ -198,18 +201,25 @@ def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any
         except Refused:
             break
         determined = certificate.determined
-        share = float(determined.mean())
-        guesses = {"a sum over factors" if order == 1 else f"a sum over {order} factors at a time":
-                   _sums(c, shown, values, z)}  # fmt: skip
+        found = {
+            "determined": float(determined.mean()),
+            "margin": _median(certificate.margin[determined]),
+        }
         if order == 1:
-            guesses["a product of factors"] = _product(means.shape, shown, values, z)
-            numbers |= {"determined": share, "margin": _median(certificate.margin[determined])}
-        for name, guess in guesses.items():
-            r2 = _r2(truth[determined], guess[determined], means.truth.mean(axis=0))
-            if determined.sum() >= LEFT and share >= 0.5 and r2 > best:
+            numbers |= found
+        if found["determined"] < 0.5 or determined.sum() < LEFT:
+            continue
+        name = "a sum over factors" if order == 1 else f"a sum over {order} factors at a time"
+        laws: dict[str, Callable[[], Array]] = {name: partial(_sums, c, shown, values, z)}
+        if order == 1:
+            laws["a product of factors"] = partial(_product, means.shape, shown, values, z)
+        for name, law in laws.items():
+            r2 = _r2(truth[determined], law()[determined], center)
+            if r2 > best:
                 best = r2
-                numbers |= {"law": name, "law_r2": r2, "determined": share}
-                numbers["margin"] = _median(certificate.margin[determined])
+                numbers |= {"law": name, "law_r2": r2} | found
+            if best >= CLEAR:
+                return numbers
     return numbers
 
 
