@@ -33,8 +33,8 @@ SCORES = {
 ORDER = (
     "no penalty, sprites apart",
     "both penalties, sprites apart",
-    "no penalty, apart, 4 restarts",
-    "both penalties, apart, 4 restarts",
+    "no penalty, apart, 2 restarts",
+    "both penalties, apart, 2 restarts",
     "no penalty",
     "capacity only",
     "interaction only",
@@ -53,7 +53,7 @@ def label(config: Mapping[str, Any]) -> str:
     name = "both penalties" if len(parts) == 2 else f"{parts[0]} only" if parts else "no penalty"
     if config.get("apart"):
         many = config["restarts"]
-        return f"{name}, sprites apart" if many == 2 else f"{name}, apart, {many} restarts"
+        return f"{name}, sprites apart" if many == 4 else f"{name}, apart, {many} restarts"
     if len(parts) == 2 and config["interaction"] > 40:
         return "strong penalties, stopped early"
     return "both, fast rise" if len(parts) == 2 and config["rise"] <= 0.2 else name
