@@ -108,34 +108,120 @@ def test_split(folder, capsys, tmp_path):
     assert (tmp_path / "l" / "rung2" / "test.csv").exists()
 
 
+BAD_FILES = {
+    "empty": "",
+    "blank": "\n\n",
+    "header": "shape,color,y\n",
+    "odd": "shape,color,pose\nsphere,red,left\n",
+    "gap": "shape,color,y\ncup,red,1\ncup,,2\nball,red,3\n",
+    "mixed": "shape,color,y\n" + "cup,1,2\nball,2,1\n" * 3 + "cup,red,1\n",
+    "flat": "shape,color,y\ncup,red,1\ncup,blue,2\n",
+    "ids": "id,color,y\n" + "".join(f"i{k},{'ab'[k % 2]},{k}\n" for k in range(60)),
+    "real": "pose,color,y\n" + "".join(f"{k // 2 / 7:.4f},{'ab'[k % 2]},{k}\n" for k in range(200)),
+    "semicolon": "shape;color;y\ncup;red;1\nball;blue;2\n",
+    "ragged": "shape,color,y\ncup,red,1\nball,blue,2,3,4\n",
+    "constant": "a,b,y\n" + "".join(f"a{i},b{j},3\n" for i, j in np.ndindex(5, 5) if i != j),
+    "few": "a,b,y\na0,b0,1\na1,b0,2\na0,b1,2\n",
+    "large": ",".join(f"f{k}" for k in range(9)) + ",y\n"
+    + "".join(",".join(f"l{(k * 7 + c) % 10}" for c in range(9)) + f",{k}\n" for k in range(40)),
+    "unknown": "shape,color,pose\ncup,red,left\ncup,green,left\n",
+    "other": "shape,color,pose,prediction\ncup,red,left,1\n",
+    "words": "shape,color,pose,prediction\ncup,red,left,much\n",
+    "free": "shape,color,pose,cost\ncup,red,left,0\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad_files(folder):
+    """Paths by name: the good table, its lists, and one file per mistake."""
+    for name, content in BAD_FILES.items():
+        (folder / f"{name}.csv").write_text(content)
+    (folder / "latin.csv").write_bytes("shape,color,y\nbo\u00eete,red,1\n".encode("latin-1"))
+    (folder / "binary.csv").write_bytes(bytes(range(256)))
+    (folder / "cut.parquet").write_bytes(b"PAR1 and nothing more")
+    return {path.stem: path for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("certify {t} --factors shape hue", "There is no column 'hue'"),
-        ("certify {t} --target y --order 9", "order must be 1 to"),
-        ("certify {t} --factors shape color --wanted {odd}", "no level of 'shape' in the table"),
+        ("certify", "needs a table first"),
         ("certify missing.csv", "There is no file"),
+        ("certify {t}x", "no ending that is known"),
         ("certify {empty}", "is empty"),
+        ("certify {blank}", "is empty"),
+        ("certify {header} --target y", "has 0 rows"),
+        ("certify {latin}", "is not text in utf-8"),
+        ("certify {binary}", "is not text in utf-8"),
+        ("certify {t} --encoding martian", "encoding"),
+        ("certify {cut}", "cannot be read as parquet"),
+        ("certify {ragged} --target y", "cannot be read as csv"),
+        ("certify {semicolon} --factors shape color", "Is the separator ';'?"),
+        ("certify {t} --separator ; --factors shape color", "Is the separator ','?"),
+        ("certify {t} --factors shape hue", "There is no column 'hue'"),
+        ("certify {t} --factors shape", "needs two or more factors"),
+        ("certify {t} --factors shape shape", "named twice"),
+        ("certify {t} --factors shape y --target y", "factor and the target"),
+        ("certify {gap} --target y", "has no value in row 2"),
+        ("certify {mixed} --target y", "mixes numbers with the text 'red'"),
+        ("certify {flat} --target y", "has one level only"),
+        ("certify {ids} --target y", "hardly any level occurs twice"),
+        ("certify {real} --target y", "looks continuous"),
+        ("certify {real} --target y --factors pose=quantile:0 color", "bins"),
+        ("certify {real} --target y --factors pose=edges:3,1 color", "edges"),
+        ("certify {real} --target y --factors pose=quantile:4 pose=width:3 color", "named twice"),
+        ("certify {real} --target y --factors pose=slices:4 color", "rule"),
+        ("certify {t} --target y --factors shape=quantile:2 color", "need numbers"),
+        ("certify {t} --target y --order 9", "order must be 1 to 3"),
+        ("certify {t} --target y --wanted {unknown}", "no level of 'color' in the table"),
+        ("certify {t} --target y --wanted {few}", "lacks the factor 'shape'"),
+        ("certify {t} --target y --wanted {empty}", "is empty"),
+        ("certify {large} --target y", "Ask about some of them"),
         ("forecast {t} --factors shape color pose", "needs a target"),
         ("forecast {t} --target y --tolerance wide", "--tolerance needs a positive number"),
+        ("forecast {t} --target y --tolerance 0", "--tolerance needs a positive number"),
         ("forecast {t} --target y --predictions {bad}", "one column beside the factors"),
+        ("forecast {t} --target y --predictions {other}", "asked combinations"),
+        ("forecast {t} --target y --predictions {words}", "not numbers"),
+        ("forecast {t} --target y --network relu", "There is no network 'relu'"),
+        ("forecast {t} --target y --network measured", "needs predictions"),
         ("forecast {t} --target y --log 0", "its logarithm needs an offset"),
+        ("forecast {constant} --target y", "there is nothing to forecast"),
+        ("forecast {few} --target y", "needs 16 measured combinations"),
         ("plan {t} --target y --budget 0", "budget >= 1"),
         ("plan {t} --target y --order 1", "determined at order 1 already"),
+        ("plan {t} --target y --order 3 --forbid {wanted}", "No combination can be measured"),
+        ("plan {t} --target y --order 3 --budget 1 --cost {cost}", "dearer than the budget"),
+        ("plan {t} --target y --order 3 --cost {free}", "Costs must be positive"),
+        ("plan {t} --factors shape color pose --objective best", "needs a numeric target"),
         ("split {t} --target y --share 2", "a share between 0 and 1"),
-        ("certify {t} --separator ;", "There is no column"),
-        ("certify", "needs a table first"),
+        ("split {t} --target y --share 0.01", "leaves no test"),
+        ("split {t} --target y --keep-determined 4", "an order from 1 to 3"),
+        ("split {t} --target y --keep-determined 3", "No combination can be held out"),
+        ("split {t} --target y --undetermined 1", "use order 2"),
+        ("split {t} --target y --margin 0", "margin > 0"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence_with_exit_code_2(folder, capsys, words, sentence):
-    (folder / "empty.csv").write_text("")
-    (folder / "odd.csv").write_text("shape,color\nsphere,red\n")
-    files = {n: folder / f"{n}.csv" for n in ("t", "odd", "empty", "bad")}
-    if "--separator" in words:
-        words += " --factors shape color"
-    code, out, err = run(capsys, *words.format(**files).split())
+def test_bad_input_is_refused_in_one_sentence_with_exit_code_2(
+    bad_files, capsys, tmp_path, words, sentence
+):
+    if words.startswith("split"):
+        words += f" --out {tmp_path}"
+    code, out, err = run(capsys, *words.format(**bad_files).split())
     assert code == 2
     assert not out
     assert sentence in " ".join(err.split())
     assert err.startswith("error:")
+    assert len(err) < 500
     assert "Traceback" not in err
+
+
+def test_a_product_too_large_to_list_is_answered_where_asked(bad_files, capsys, tmp_path):
+    asked = tmp_path / "asked.csv"
+    rows = pl.read_csv(bad_files["large"]).drop("y")
+    rows[:2].with_columns(f0=rows["f0"][5:7]).write_csv(asked)
+    words = ["--target", "y", "--wanted", asked, "--json"]
+    code, out, _ = run(capsys, "certify", bad_files["large"], *words)
+    assert code == 0
+    answer = json.loads(out)
+    assert (answer["cells"], answer["asked"]) == (10**9, 2)

@@ -194,10 +194,12 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path):
     assert read(latin, ["shape", "aryl halide"], encoding="latin-1").rows == 5
 
 
-def test_a_late_surprise_in_a_column_is_read_as_text(tmp_path):
+def test_text_late_in_a_column_of_numbers_is_noticed(tmp_path):
     lines = ["a,b", *(f"{i % 7},{i % 3}" for i in range(12_000)), "x,1"]
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    assert read(tmp_path / "t.csv").levels("a")[-1] == "x"
+    with pytest.raises(Refused, match="'a' mixes numbers with the text 'x'"):
+        read(tmp_path / "t.csv")
+    assert read(tmp_path / "t.csv", levels={"a": [*range(7), "x"]}).levels("a")[-1] == "x"
 
 
 def test_levels_of_wanted_combinations_must_exist():

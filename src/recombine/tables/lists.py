@@ -151,4 +151,6 @@ def costs_of(source: Table, asked: Codes, cost: Any) -> Array:
     z = source.encode(data.select(source.columns).rows(), "The costs")
     at = match(source, asked, z)
     values = column.to_numpy().astype(np.float64)
+    if not (values > 0).all():
+        raise Refused(f"Costs must be positive; got {values[~(values > 0)][0]:g}.")
     return np.where(at >= 0, values[np.maximum(at, 0)], 1.0)

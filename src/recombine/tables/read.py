@@ -255,6 +255,7 @@ def _factor(
         return codes, names, ends
     known = s.unique().sort()
     if declared is None:
+        _check_mixed(name, known)
         _check_levels(name, len(known), len(s))
         if s.dtype.is_float() and len(known) > NUMBERS and not (known % 1 == 0).all():
             raise Refused(
@@ -274,6 +275,20 @@ def _factor(
         _check_levels(name, len(every), len(s))
         codes, names = np.array([every.index(n) for n in names])[codes], every
     return codes, names, None
+
+
+def _check_mixed(name: str, levels: polars.Series) -> None:
+    """Refuse text among levels that are mostly numbers: a typing error, or a missing value."""
+    import polars as pl
+
+    if levels.dtype != pl.String:
+        return
+    text = levels.filter(levels.cast(pl.Float64, strict=False).is_null())
+    if 0 < len(text) <= len(levels) // 2:
+        raise Refused(
+            f"Factor {name!r} mixes numbers with the text {text[0]!r}; correct it, or write all "
+            "levels as text (n1, n2, …)."
+        )
 
 
 def _check_levels(name: str, levels: int, rows: int) -> None:
