@@ -179,7 +179,7 @@ class Foresight:
             within = f"with a chance of {100 * f.tolerance:.2g} % to be wrong at most"
         said = [f"Of {size:,} unseen combinations, {known:,} are known {within}"]
         if f.predictions is not None:
-            said[0] += f"; your model fails on {int(f.fails.sum()):,} of these."
+            said[0] += f"; your model fails on {int(f.fails.sum()):,} of them."
         elif f.answers is not None:
             said[0] += (
                 f"; a network such as {f.network} will fail on {int(f.fails.sum()):,} of them."
@@ -187,13 +187,16 @@ class Foresight:
         else:
             said[0] += "."
         if known < size:
-            said.append(f"{size - known:,} cannot be known from this table.")
-            for k, text in enumerate(REASONS):
-                count = int((f.why == k).sum())
-                if text and count:
-                    said[-1] = said[-1].rstrip(".") + f": {count:,} because {text}."
+            counts = {text: int((f.why == k).sum()) for k, text in enumerate(REASONS) if text}
+            reasons = [(text, n) for text, n in counts.items() if n]
+            why = "; ".join(f"for {n:,}, {text}" for text, n in reasons)
+            why = reasons[0][0] if len(reasons) == 1 else why
+            said.append(f"{size - known:,} cannot be known from this table: {why}.")
         if f.kind == "number" and f.referees[0].noise is None:
-            said.append("No combination was measured often; three repeats would separate noise.")
+            said.append(
+                "Too few combinations were measured more than once; repeats, for instance three "
+                "per combination, would separate noise from error."
+            )
         said.append(
             "This holds if unmeasured combinations follow the law of the measured ones: nobody can "
             "detect an interaction that lives only where nothing was measured."

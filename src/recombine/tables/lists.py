@@ -17,14 +17,14 @@ from recombine.tables.table import Table, distinct
 LONG = 28  # characters of a level that are printed
 
 
-def short(text: str) -> str:
+def short(text: str, length: int = LONG) -> str:
     """Shorten a long level for print.
 
-    >>> short("CC(C)C1=CC(=CC(=C1)C(C)C)C(C)CO")
-    'CC(C)C1=CC(=C…=C1)C(C)C)C(C)CO'
+    >>> short("CC(C)C1=CC(=CC(=C1)C(C)C)C(C)CO", 16)
+    'CC(C)C1…C(C)C(C)CO'
     """
-    half = (LONG - 1) // 2
-    return text if len(text) <= LONG else f"{text[:half]}…{text[-half - 1 :]}"
+    half = (length - 1) // 2
+    return text if len(text) <= length else f"{text[:half]}…{text[half + 1 - length :]}"
 
 
 def frame(columns: dict[str, Any], library: str, rows: int) -> Any:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from recombine.tables.foresight import Foresight
 
 ROWS = 200  # combinations that the page lists
-CELL = 16  # pixels of a cell
+PITCH = 18  # pixels from one cell to the next
+LABEL = 16  # characters of a level beside a map
+LETTER = 8  # pixels of one of them
 
 
 def page(f: Foresight) -> str:
@@ -69,19 +71,24 @@ def _cell(value: Any) -> str:
 def _map(m: PairMap) -> dict[str, Any]:
     """Cells of a heat map as pixels and shares of the darkest color."""
     value = m.value[:WIDE, :WIDE]
-    low, high = np.nanmin(value), np.nanmax(value)
-    share = (value - low) / (high - low) if high > low else np.zeros_like(value)
+    low, high = float(np.nanmin(value)), float(np.nanmax(value))
+    share = (value - low) / (high - low) if high > low else np.ones_like(value)
     cells = [
         {
-            "x": CELL * j,
-            "y": CELL * i,
+            "x": PITCH * j,
+            "y": PITCH * i,
             "share": round(100 * float(share[i, j])) if np.isfinite(share[i, j]) else None,
             "seen": bool(m.seen[i, j] > 0),
             "unknown": bool(m.unknown[i, j] > 0.5),
-            "text": f"{m.row_levels[i]}, {m.column_levels[j]}: {value[i, j]:.3g}",
+            "text": f"{m.row_levels[i]}, {m.column_levels[j]}: {value[i, j]:.3g}, "
+            f"{100 * m.seen[i, j]:.0f} % measured",
         }
         for i, j in np.ndindex(*value.shape)
+        if np.isfinite(value[i, j])
     ]
+    left = [short(s, LABEL) for s in m.row_levels[: len(value)]]
+    below = [short(s, LABEL) for s in m.column_levels[: value.shape[1]]]
+    margin = 10 + LETTER * max(map(len, left))
     return {
         "rows": m.rows,
         "columns": m.columns,
@@ -89,8 +96,12 @@ def _map(m: PairMap) -> dict[str, Any]:
         "low": f"{low:.3g}",
         "high": f"{high:.3g}",
         "cells": cells,
-        "width": CELL * value.shape[1],
-        "height": CELL * value.shape[0],
-        "left": [short(s) for s in m.row_levels[:WIDE]],
-        "below": [short(s) for s in m.column_levels[:WIDE]],
+        "cell": PITCH - 2,
+        "pitch": PITCH,
+        "margin": margin,
+        "bottom": PITCH * len(value),
+        "width": margin + PITCH * value.shape[1] + 4,
+        "height": PITCH * len(value) + 14 + LETTER * max(map(len, below)),
+        "left": left,
+        "below": below,
     }

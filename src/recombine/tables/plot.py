@@ -9,6 +9,9 @@ import numpy as np
 from recombine.tables.lists import short
 from recombine.tables.maps import WIDE, pair_maps
 
+PITCH = 0.19  # inches from one cell to the next
+MARGIN = 1.9  # inches for labels
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -20,26 +23,34 @@ def heat_maps(f: Foresight, rows: str | None = None, columns: str | None = None)
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    maps = pair_maps(f, rows, columns)
-    figure = Figure(figsize=(4.6 * len(maps), 4.2), layout="constrained")
-    for at, m in enumerate(maps):
-        axes = figure.add_subplot(1, len(maps), at + 1)
+    maps = [m for m in pair_maps(f, rows, columns) if np.isfinite(m.value).any()]
+    sizes = [m.value[:WIDE, :WIDE].shape for m in maps]
+    widths = [max(PITCH * n + MARGIN, 2.4) for _, n in sizes]
+    tallest = max(m for m, _ in sizes)
+    figure = Figure(figsize=(sum(widths), PITCH * tallest + MARGIN), layout="constrained")
+    ratios = {"width_ratios": widths}
+    for axes, m in zip(
+        figure.subplots(1, len(maps), squeeze=False, **ratios)[0], maps, strict=True
+    ):
         value = m.value[:WIDE, :WIDE]
-        image = axes.imshow(value, cmap="viridis", aspect="auto", interpolation="nearest")
-        figure.colorbar(image, ax=axes, label=m.what, shrink=0.8)
+        image = axes.imshow(value, cmap="viridis", interpolation="nearest")
+        bar = figure.colorbar(image, ax=axes, label=m.what, shrink=0.6, location="top")
+        bar.ax.tick_params(labelsize=7)
         for i, j in np.ndindex(*value.shape):
-            corner = (j - 0.5, i - 0.5)
+            corner = (j - 0.46, i - 0.46)
             if m.seen[i, j] > 0:
-                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="white", lw=1.2))
+                axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor="black", lw=1))
             if m.unknown[i, j] > 0.5:
                 axes.add_patch(
-                    Rectangle(corner, 1, 1, fill=False, edgecolor="white", lw=0, hatch="////")
+                    Rectangle(
+                        corner, 0.92, 0.92, fill=False, edgecolor="white", lw=0, hatch="/////"
+                    )
                 )
-        axes.set_xticks(range(value.shape[1]), [short(s) for s in m.column_levels[:WIDE]])
-        axes.set_yticks(range(value.shape[0]), [short(s) for s in m.row_levels[:WIDE]])
+        axes.set_xticks(range(value.shape[1]), [short(s, 16) for s in m.column_levels[:WIDE]])
+        axes.set_yticks(range(value.shape[0]), [short(s, 16) for s in m.row_levels[:WIDE]])
         axes.tick_params(axis="x", rotation=90)
-        axes.tick_params(labelsize=7)
+        axes.tick_params(labelsize=7, length=2)
         axes.set_xlabel(m.columns)
         axes.set_ylabel(m.rows)
-    figure.suptitle("outlined: measured; hatched: mostly not known", fontsize=9)
+    figure.suptitle("outlined: measured in part; hatched: mostly not known", fontsize=8)
     return figure
