@@ -28,10 +28,8 @@ def heat_maps(f: Foresight, rows: str | None = None, columns: str | None = None)
     widths = [max(PITCH * n + MARGIN, 2.4) for _, n in sizes]
     tallest = max(m for m, _ in sizes)
     figure = Figure(figsize=(sum(widths), PITCH * tallest + MARGIN), layout="constrained")
-    ratios = {"width_ratios": widths}
-    for axes, m in zip(
-        figure.subplots(1, len(maps), squeeze=False, **ratios)[0], maps, strict=True
-    ):
+    panels = figure.subplots(1, len(maps), squeeze=False, width_ratios=widths)
+    for axes, m in zip(panels[0], maps, strict=True):
         value = m.value[:WIDE, :WIDE]
         image = axes.imshow(value, cmap="viridis", interpolation="nearest")
         bar = figure.colorbar(image, ax=axes, label=m.what, shrink=0.6, location="top")

@@ -8,7 +8,7 @@ of the distance between levels, which are placed by what they do to the target.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -31,7 +31,9 @@ STARTS = 12  # random starts of a product
 RIDGE = 2.0  # measurements of zero that shrink effects and loadings
 EXACT = 2_000  # combinations up to which the posterior is exact
 INDUCING = 1_000  # combinations that stand for all others beyond
-FEW = 256  # combinations that the standard deviation is computed from
+FEW = 256  # combinations that the standard deviation is computed from, and very many stand on
+MANY = 5_000  # combinations from which on they are very many
+COMPARED = 1_000  # combinations from which levels are compared
 CONTEXTS = 64  # combinations in which levels are compared
 CHUNK = 1 << 16  # entries of a kernel matrix that is filled at once, within the cache
 JITTER = 1e-8
@@ -47,36 +49,38 @@ class Process:
     z: Codes
     weights: Array  # kernel weights of `z`
     points: Codes  # combinations that the standard deviation is computed from
-    root: Array  # lower factor of their kernel matrix
-    gain: Array  # lower factor of their posterior precision; empty where `root` has the noise
+    known: Array  # (points, points): what their kernel values take off the variance
     mean: float
     scale: float
 
     def predict(self, z: Codes) -> Array:
         """Posterior mean."""
         value = np.empty(len(z))
-        kappas, variances, _ = unpack(self.shape, self.theta, self.places)
-        rows = max(1, CHUNK // len(self.z))
-        for at in range(0, len(z), rows):
-            value[at : at + rows] = (
-                kernel(z[at : at + rows], self.z, kappas, variances) @ self.weights
-            )
+        for rows, k in self._kernels(z, self.z):
+            value[rows] = k @ self.weights
         return np.asarray(self.mean + self.scale * value)
 
-    def deviation(self, z: Codes) -> Array:
-        """Posterior standard deviation of a new measurement."""
-        variance = np.empty(len(z))
-        kappas, variances, noise = unpack(self.shape, self.theta, self.places)
-        rows = max(1, CHUNK // len(self.points))
-        for at in range(0, len(z), rows):
-            k = kernel(self.points, z[at : at + rows], kappas, variances)
-            u = solve_triangular(self.root, k, lower=True, check_finite=False)
-            left = float(variances.sum()) + noise - np.einsum("ij,ij->j", u, u)
-            if len(self.gain):
-                u = solve_triangular(self.gain, k, lower=True, check_finite=False)
-                left += np.einsum("ij,ij->j", u, u)
-            variance[at : at + rows] = left
-        return self.scale * np.sqrt(np.maximum(variance, JITTER))
+    def judge(self, z: Codes) -> tuple[Array, Array]:
+        """Posterior mean, and standard deviation of a new measurement."""
+        value, taken = np.empty(len(z)), np.empty(len(z))
+        joint = self.z is self.points
+        for rows, k in self._kernels(z, self.points):
+            taken[rows] = np.einsum("ij,ij->i", k @ self.known, k)
+            if joint:
+                value[rows] = k @ self.weights
+        _, variances, noise = unpack(self.shape, self.theta, self.places)
+        sd = self.scale * np.sqrt(np.maximum(float(variances.sum()) + noise - taken, JITTER))
+        mean = np.asarray(self.mean + self.scale * value) if joint else self.predict(z)
+        return mean, sd
+
+    def _kernels(self, z: Codes, points: Codes) -> Iterator[tuple[slice, Array]]:
+        """Kernel values between some rows and the points, chunk by chunk."""
+        kappas, variances, _ = unpack(self.shape, self.theta, self.places)
+        columns = [k[:, points[:, c]] for c, k in enumerate(kappas)]
+        size = max(1, CHUNK // len(points))
+        for at in range(0, len(z), size):
+            rows = slice(at, at + size)
+            yield rows, mix([k[z[rows, c]] for c, k in enumerate(columns)], variances)
 
 
 def orders(shape: Sequence[int]) -> int:
@@ -103,7 +107,11 @@ def unpack(
 
 def kernel(a: Codes, b: Codes, kappas: Sequence[Array], variances: Array) -> Array:
     """Kernel values between two lists of combinations."""
-    parts = [k[:, b[:, c]][a[:, c]] for c, k in enumerate(kappas)]
+    return mix([k[:, b[:, c]][a[:, c]] for c, k in enumerate(kappas)], variances)
+
+
+def mix(parts: Sequence[Array], variances: Array) -> Array:
+    """Kernel values from the similarities of each factor."""
     total = np.full_like(parts[0], variances[0])
     for k, e in enumerate(polynomials(parts, len(variances) - 1), start=1):
         e *= variances[k] / comb(len(parts), k)
@@ -182,7 +190,8 @@ def fit(
         flat = level_places(shape, z[rows], target[rows], weight[rows], rng)
         if not again:
             return flat
-        first = _posterior(shape, theta, flat, z[rows], target[rows], weight[rows], 0.0, 1.0, rng)
+        few = rows[:COMPARED]
+        first = _posterior(shape, theta, flat, z[few], target[few], weight[few], 0.0, 1.0, rng)
         return tuple(_place(first, c, contexts) for c in range(len(shape)))
 
     theta = np.empty(0) if start is None else start
@@ -378,21 +387,23 @@ def _posterior(
     """Condition on all combinations: exactly, or through inducing ones where there are many."""
     kappas, variances, noise = unpack(shape, theta, places)
     order = rng.permutation(len(z))
-    root = gain = np.empty((0, 0))
-    if len(z) <= EXACT:
+    exact = len(z) <= EXACT
+    points, known = z, np.empty((0, 0))
+    if exact:
         k = kernel(z, z, kappas, variances)
         k[np.diag_indices(len(z))] += noise / weight + JITTER
         root = cholesky(k, lower=True, check_finite=False)
-        points, weights = z, cho_solve((root, True), target, check_finite=False)
+        weights = cho_solve((root, True), target, check_finite=False)
+        if len(z) <= FEW:
+            known = cho_solve((root, True), np.eye(len(z)), check_finite=False)
     else:
-        points = z[order[:INDUCING]]
-        _, gain, sums = _induced(points, z, target, weight, kappas, variances, noise)
-        weights = cho_solve((gain, True), sums, check_finite=False)
+        points = z[order[: INDUCING if len(z) <= MANY else FEW]]
+        known, weights = _induced(points, z, target, weight, kappas, variances, noise)
     few = points
     if len(points) > FEW:
         few = z[order[:FEW]]
-        root, gain, _ = _induced(few, z, target, weight, kappas, variances, noise)
-    return Process(shape, theta, places, points, weights, few, root, gain, mean, scale)
+        known, _ = _induced(few, z, target, weight, kappas, variances, noise)
+    return Process(shape, theta, places, points, weights, few, known, mean, scale)
 
 
 def _induced(
@@ -403,8 +414,11 @@ def _induced(
     kappas: Sequence[Array],
     variances: Array,
     noise: float,
-) -> tuple[Array, Array, Array]:
-    """Condition some combinations on the measurements of all; what they leave open is noise."""
+) -> tuple[Array, Array]:
+    """Condition some combinations on the measurements of all; what they leave open is noise.
+
+    Return what kernel values take off the variance, as a matrix, and kernel weights.
+    """
     inner = kernel(points, points, kappas, variances)
     inner[np.diag_indices(len(inner))] += 1e-6 * float(variances.sum())
     root = cholesky(inner, lower=True, check_finite=False)
@@ -417,7 +431,11 @@ def _induced(
         precision = 1 / (noise / weight[at : at + rows] + left)
         system = system + (k * precision) @ k.T
         sums += k @ (precision * target[at : at + rows])
-    return root, cholesky(system, lower=True, check_finite=False), sums
+    gain = cholesky(system, lower=True, check_finite=False)
+    eye = np.eye(len(points))
+    known = cho_solve((root, True), eye, check_finite=False)
+    known -= cho_solve((gain, True), eye, check_finite=False)
+    return known, cho_solve((gain, True), sums, check_finite=False)
 
 
 @dataclass(frozen=True, eq=False)

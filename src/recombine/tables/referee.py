@@ -27,10 +27,14 @@ from recombine.tables.table import Cells
 
 LEAST = 16  # measured combinations without which nothing is forecast
 HIDDEN = 0.25  # share of the measured combinations that is hidden in a rehearsal, at most
+REHEARSED = 7_500  # combinations that are hidden at most
+SUREST = 0.1  # the surest tenth of rehearsed combinations bounds how sure any other may be
 RELEARNED = 400  # combinations up to which hyperparameters are learned again in each rehearsal
 MOST = 30_000  # combinations that boosting, forest and similarity are fitted to
+VERY_MANY = 100_000  # combinations beyond which these have a third of the rows and of the trees
 WIDEST = 4_000  # conjunctions that are solved for where combinations are many
-TREES = 60
+TREES = 60  # of the forest
+BOOSTS = 120  # trees of boosting
 QUANTILES = 64  # of the error distribution
 PULL = 20.0  # combinations that the prior weights of the members are worth
 MEMBERS = ("conjunctions", "similarity", "boosting", "forest")
@@ -64,18 +68,17 @@ class Members:
     forest: Any
     places: tuple[Array, ...]  # where each factor's levels lie, by what they do
 
-    def predict(self, z: Codes) -> Array:
-        """Predictions, one column per member."""
+    def judge(self, z: Codes) -> tuple[Array, Array]:
+        """Predictions, one column per member, and the standard deviation of the similarity."""
         placed = encode(z, self.places)
-        return np.stack(
-            [
-                self.conjunctions.predict(z),
-                self.similarity.predict(z),
-                self.boosting.predict(np.concatenate([z, placed], axis=1)),
-                self.forest.predict(placed),
-            ],
-            axis=1,
-        )
+        similar, sd = self.similarity.judge(z)
+        answers = [
+            self.conjunctions.predict(z),
+            similar,
+            self.boosting.predict(np.concatenate([z, placed], axis=1)),
+            self.forest.predict(placed),
+        ]
+        return np.stack(answers, axis=1), sd
 
 
 def encode(z: Codes, places: Sequence[Array]) -> Array:
@@ -99,7 +102,9 @@ def fit_members(
     starts: tuple[Array | None, Array | None] = (None, None)
     if like is not None and len(z) > RELEARNED:
         starts = (like.conjunctions.theta, like.similarity.theta)
-    some = slice(None) if len(z) <= MOST else np.sort(rng.permutation(len(z))[:MOST])
+    light = len(z) > VERY_MANY
+    few = MOST // 3 if light else MOST
+    some = slice(None) if len(z) <= few else np.sort(rng.permutation(len(z))[:few])
     part = z[some], y[some], weight[some]
     first = process.fit(shape, *part, similar=False, rng=rng, start=starts[0], noise=noise)
     conjunctions: process.Process | process.Sums = first
@@ -111,12 +116,13 @@ def fit_members(
         categorical_features=[c for c, m in enumerate(shape) if m <= 255],
         min_samples_leaf=5,
         l2_regularization=5.0,
-        max_iter=120,
+        max_iter=BOOSTS // 3 if light else BOOSTS,
         learning_rate=0.15,
         max_leaf_nodes=16,
         early_stopping=False,
     )
-    forest = ExtraTreesRegressor(TREES, max_features=0.5, random_state=int(rng.integers(1 << 31)))
+    trees = TREES // 3 if light else TREES
+    forest = ExtraTreesRegressor(trees, max_features=0.5, random_state=int(rng.integers(1 << 31)))
     return Members(
         shape,
         conjunctions,
@@ -135,7 +141,7 @@ def hide(shape: tuple[int, ...], z: Codes, asked: Codes, rng: Generator) -> list
     """
     rounds = 4 if len(z) <= 1_500 else 2 if len(z) <= 5_000 else 1
     times, masks = np.zeros(len(z)), []
-    most = max(1, round(HIDDEN * len(z)))
+    most = min(max(1, round(HIDDEN * len(z))), REHEARSED)
     lacks = np.zeros(0, dtype=bool)
     if prod(shape) <= 1 << 22:
         lacks = np.zeros(shape, dtype=bool)
@@ -181,7 +187,7 @@ def rehearse(
         fitted = fit_members(members.shape, *rest, rng, like=members, noise=noise)
         away = (noise or 0.0) / weight[hidden]
         q = z[hidden]
-        parts.append((q, y[hidden], away, fitted.predict(q), fitted.similarity.deviation(q)))
+        parts.append((q, y[hidden], away, *fitted.judge(q)))
     return Rehearsal(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -233,6 +239,7 @@ class Referee:
     members: Members
     weights: Array  # of the members
     scales: Any  # forest of error scales
+    surest: float  # standard deviations below it were not rehearsed
     center: float  # scale where the forest knows nothing
     trust: float  # share of the forest in the scale
     ratios: Array
@@ -244,8 +251,8 @@ class Referee:
     @one_thread
     def judge(self, z: Codes) -> Judgement:
         """Value and error distribution at some combinations."""
-        answers = self.members.predict(z)
-        sd = self.members.similarity.deviation(z)
+        answers, sd = self.members.judge(z)
+        sd = np.maximum(sd, self.surest)
         value = answers @ self.weights
         ratio = self.scales.predict(_features(z, answers, sd, self.weights, self.members))
         scale = _scale(sd, ratio, self.center, self.trust, disagreement(answers, self.weights))
@@ -299,28 +306,30 @@ def fit_referee(
     rng = np.random.default_rng(seed)
     noise = repeat_noise(cells, output)
     members = fit_members(shape, z, y, weight, rng, noise=noise)
-    some = slice(None) if len(z) <= MOST else np.sort(rng.permutation(len(z))[:MOST])
-    r = rehearse(members, (z[some], y[some], weight[some]), asked, rng, noise)
+    r = rehearse(members, (z, y, weight), asked, rng, noise)
+    surest = float(np.quantile(r.sd, SUREST))
+    sd = np.maximum(r.sd, surest)
     weights = stack(r.answers, r.y)
     error = np.sqrt(np.maximum(np.square(r.answers @ weights - r.y) - r.noise, 0))
-    ratio = error / r.sd
+    ratio = error / sd
     scales = RandomForestRegressor(
-        2 * TREES,
+        2 * TREES if len(sd) <= 5_000 else TREES,
         min_samples_leaf=10,
         max_features=0.5,
         oob_score=True,
         random_state=int(rng.integers(1 << 31)),
     )
-    scales.fit(_features(r.z, r.answers, r.sd, weights, members), ratio)
+    scales.fit(_features(r.z, r.answers, sd, weights, members), ratio)
     center, trust = float(ratio.mean()), len(ratio) / (len(ratio) + 50)
     spread = disagreement(r.answers, weights)
-    honest = _scale(r.sd, scales.oob_prediction_, center, trust, spread)
+    honest = _scale(sd, scales.oob_prediction_, center, trust, spread)
     share = (np.arange(QUANTILES) + 0.5) / QUANTILES
     ratios = np.quantile(error / honest, share, method="higher")
     return Referee(
         members,
         weights,
         scales,
+        surest,
         center,
         trust,
         ratios,
