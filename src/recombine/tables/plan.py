@@ -210,11 +210,8 @@ def _random_determined(certificate: Certificate, count: int, free: Mask, rng: Ge
     return float(np.mean(totals))
 
 
-def _covariance(
-    certificate: Certificate, forecast: Forecast | None, z: Codes
-) -> tuple[Array, float]:
+def _covariance(table: Table, forecast: Forecast | None, z: Codes) -> tuple[Array, float]:
     """Posterior covariance of some combinations, and the variance of one measurement."""
-    table = certificate.table
     cells = table.cells
     if forecast is not None:
         p = forecast.referees[0].members.similarity
@@ -242,7 +239,7 @@ def _explore(
     """Measure what lowers the mean posterior variance of the asked combinations most."""
     table, asked = certificate.table, certificate.asked
     few = np.sort(rng.permutation(len(asked))[:CANDIDATES])
-    covariance, noise = _covariance(certificate, forecast, asked[few])
+    covariance, noise = _covariance(table, forecast, asked[few])
     before = float(np.sqrt(np.diag(covariance).mean()))
 
     def spend(score: Any) -> tuple[list[int], list[float], float]:
@@ -284,36 +281,32 @@ def _explore(
 
 
 def _exploit(forecast: Forecast, budget: int, price: Array, free: Mask, rng: Generator) -> Plan:
-    """Measure where the improvement over the best measured value is expected to be largest.
+    """Measure what may be the best: the highest combination in each of some posterior draws.
 
-    Within a batch, each pick counts as measured with its expected value: combinations like it
-    become less uncertain, so the batch spreads.
+    A draw is the referee's values plus errors of its scale, correlated as the similarity process
+    says (Thompson sampling). The batch spreads over all combinations that may be the best.
     """
     table, asked = forecast.table, forecast.asked
     judgement = forecast.judgements[0]
     best = float(table.cells.y[:, 0].max())
     sd = judgement.scale * np.sqrt(np.square(judgement.ratios).mean())
-    hint = 1e-9 * float(np.ptp(table.cells.y[:, 0])) * judgement.value.argsort().argsort()
-    hint /= len(asked)  # orders by value what is not expected to improve at all
-    first = expected_improvement(judgement.value, sd, best) + hint
-    first = np.where(free, first / price, -np.inf)
-    few = np.argsort(-first)[: min(CANDIDATES, int(free.sum()))]
-    p = forecast.referees[0].members.similarity
-    kappas, variances, noise = process.unpack(p.shape, p.theta, p.places)
-    c = process.kernel(asked[few], asked[few], kappas, variances)
-    prior = np.diag(c).copy()
-    left, chosen, gains = float(budget), [], []
+    improvement = expected_improvement(judgement.value, sd, best)
+    hopeful = np.where(free, judgement.value + sd, -np.inf)
+    few = np.argsort(-hopeful)[: min(CANDIDATES, int(free.sum()))]
+    covariance, _ = _covariance(table, forecast, asked[few])
+    size = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
+    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    left, chosen = float(budget), []
     ready = np.ones(len(few), dtype=bool)
     while left > 0 and (possible := ready & (price[few] <= left)).any():
-        share = np.sqrt(np.maximum(np.diag(c), 0) / prior)
-        gain = expected_improvement(judgement.value[few], sd[few] * share, best)
-        pick = int(np.where(possible, (gain + hint[few]) / price[few], -np.inf).argmax())
-        column = c[:, pick].copy()
-        c -= np.outer(column, column) / (column[pick] + noise)
+        draw = judgement.value[few] + sd[few] * (root @ rng.normal(size=len(few)))
+        worth = (draw - draw.min()) / price[few]
+        pick = int(np.where(possible, worth, -np.inf).argmax())
         chosen.append(pick)
-        gains.append(float(gain[pick]))
         left -= price[few[pick]]
         ready[pick] = False
+    gains = [float(improvement[few[pick]]) for pick in chosen]
     at = few[chosen]
     low, high = forecast.low[at], forecast.high[at]
     picks = tuple(
@@ -326,12 +319,12 @@ def _exploit(forecast: Forecast, budget: int, price: Array, free: Mask, rng: Gen
             table.decode(asked[at]), judgement.value[at], low, high, gains, strict=True
         )
     )
-    draws = judgement.value[:, None] + sd[:, None] * rng.normal(size=(len(sd), DRAWS))
-    after = float(np.maximum(draws[at], best).max(axis=0).mean())
-    chances = [
-        np.maximum(draws[rng.permutation(np.flatnonzero(free))[: len(at)], k], best).max()
-        for k in range(DRAWS)
-    ]
+    draws = judgement.value[few] + sd[few] * (rng.normal(size=(DRAWS, len(few))) @ root.T)
+    after = float(np.maximum(draws[:, chosen], best).max(axis=1).mean())
+    chances = []
+    for _ in range(DRAWS):
+        luck = rng.permutation(np.flatnonzero(free))[: len(at)]
+        chances.append(max(best, *(judgement.value[luck] + sd[luck] * rng.normal(size=len(luck)))))
     random = float(np.mean(chances))
     sentence = (
         f"The best of {len(picks)} new measurements is expected to reach {after:.3g}; the best so "

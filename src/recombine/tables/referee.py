@@ -68,17 +68,25 @@ class Members:
     forest: Any
     places: tuple[Array, ...]  # where each factor's levels lie, by what they do
 
-    def judge(self, z: Codes) -> tuple[Array, Array]:
-        """Predictions, one column per member, and the standard deviation of the similarity."""
+    def judge(self, z: Codes) -> tuple[Array, Array, Array]:
+        """Predictions, one column per member; deviations of the similarity, and between trees."""
         placed = encode(z, self.places)
         similar, sd = self.similarity.judge(z)
-        answers = [
-            self.conjunctions.predict(z),
-            similar,
-            self.boosting.predict(np.concatenate([z, placed], axis=1)),
-            self.forest.predict(placed),
-        ]
-        return np.stack(answers, axis=1), sd
+        forest, trees = tree_spread(self.forest, placed)
+        boosting = self.boosting.predict(np.concatenate([z, placed], axis=1))
+        answers = [self.conjunctions.predict(z), similar, boosting, forest]
+        return np.stack(answers, axis=1), sd, trees
+
+
+def tree_spread(forest: Any, x: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the trees of a forest."""
+    rows = np.ascontiguousarray(x, dtype=np.float32)
+    mean, square = np.zeros(len(x)), np.zeros(len(x))
+    for count, tree in enumerate(forest.estimators_, start=1):
+        away = tree.predict(rows, check_input=False) - mean
+        mean += away / count
+        square += away**2 * (1 - 1 / count)
+    return mean, np.sqrt(square / len(forest.estimators_))
 
 
 def encode(z: Codes, places: Sequence[Array]) -> Array:
@@ -169,7 +177,8 @@ class Rehearsal:
     y: Array
     noise: Array  # variance of the measured value around the truth, where repeats tell it
     answers: Array  # (n, members)
-    sd: Array
+    sd: Array  # of the similarity
+    trees: Array  # standard deviation between the forest's trees
 
 
 def rehearse(
@@ -251,10 +260,10 @@ class Referee:
     @one_thread
     def judge(self, z: Codes) -> Judgement:
         """Value and error distribution at some combinations."""
-        answers, sd = self.members.judge(z)
+        answers, sd, trees = self.members.judge(z)
         sd = np.maximum(sd, self.surest)
         value = answers @ self.weights
-        ratio = self.scales.predict(_features(z, answers, sd, self.weights, self.members))
+        ratio = self.scales.predict(_features(z, answers, sd, trees, self.weights, self.members))
         scale = _scale(sd, ratio, self.center, self.trust, disagreement(answers, self.weights))
         return Judgement(value, scale, self.ratios)
 
@@ -271,14 +280,14 @@ def _scale(sd: Array, ratio: Array, center: float, trust: float, spread: Array) 
 
 
 def _features(
-    z: Codes, answers: Array, sd: Array, weights: Array, members: Members
+    z: Codes, answers: Array, sd: Array, trees: Array, weights: Array, members: Members
 ) -> NDArray[np.float32]:
     """What the scale of the error may depend on."""
     value = answers @ weights
     away = answers - value[:, None]
     spread = disagreement(answers, weights)
     effects = [x[z[:, c], 0] for c, x in enumerate(members.places)]
-    columns = [value, np.log(sd), spread, *away.T, *effects]
+    columns = [value, np.log(sd), trees, spread, *away.T, *effects]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
@@ -319,7 +328,7 @@ def fit_referee(
         oob_score=True,
         random_state=int(rng.integers(1 << 31)),
     )
-    scales.fit(_features(r.z, r.answers, sd, weights, members), ratio)
+    scales.fit(_features(r.z, r.answers, sd, r.trees, weights, members), ratio)
     center, trust = float(ratio.mean()), len(ratio) / (len(ratio) + 50)
     spread = disagreement(r.answers, weights)
     honest = _scale(sd, scales.oob_prediction_, center, trust, spread)
