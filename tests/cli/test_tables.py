@@ -189,7 +189,7 @@ def bad_files(folder):
         ("forecast {constant} --target y", "there is nothing to forecast"),
         ("forecast {few} --target y", "needs 16 measured combinations"),
         ("plan {t} --target y --budget 0", "budget >= 1"),
-        ("plan {t} --target y --order 1", "determined at order 1 already"),
+        ("plan {t} --target y --objective determined", "determined at order 1 already"),
         ("plan {t} --target y --order 3 --forbid {wanted}", "No combination can be measured"),
         ("plan {t} --target y --order 3 --budget 1 --cost {cost}", "dearer than the budget"),
         ("plan {t} --target y --order 3 --cost {free}", "Costs must be positive"),
