@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from recombine import __version__
@@ -13,9 +13,10 @@ from recombine.core.registry import shelves
 from recombine.papers.brady2024.figures.objects import label, place_of
 from recombine.report.bibliography import papers
 from recombine.report.markdown import markdown
+from recombine.report.numbers import number, span
 from recombine.report.outcomes import tally
 from recombine.report.published import Published, published_json
-from recombine.runs.judge import judge_all
+from recombine.runs.judge import Judged, judge_all
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
 
@@ -46,8 +47,10 @@ def generated() -> dict[str, str]:
     published = Published(**json.loads(shipped))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     page = (ROOT / "docs/papers/brady2024.md").read_text(encoding="utf-8")
+    foresight = (ROOT / "docs" / "foresight.md").read_text(encoding="utf-8")
     return {
         "docs/papers/brady2024.md": fill(page, "ablation", ablation(records)),
+        "docs/foresight.md": fill(foresight, "foresight", verdicts(judged, "foresight")),
         "docs/claims.md": markdown(judged),
         "src/recombine/papers/published.json": shipped,
         "CITATION.cff": citation(),
@@ -55,6 +58,19 @@ def generated() -> dict[str, str]:
             fill(readme, "papers", table(published)), "headlines", headlines(published)
         ),
     }
+
+
+def verdicts(judged: Sequence[Judged], family: str) -> str:
+    """Write the claims of one family at quick size, with their numbers."""
+    lines = ["| claim | measured | verdict |", "| --- | --- | --- |"]
+    for j in judged:
+        v = j.verdict
+        if j.claim.family == family and j.size == "quick":
+            value = (
+                f"{number(v.value)} {span(v.interval)}: {v.why}" if v.value is not None else v.why
+            )
+            lines.append(f"| {j.claim.sentence} | {value} | **{v.outcome}** |")
+    return "\n".join(lines)
 
 
 def headlines(published: Published) -> str:
@@ -114,6 +130,8 @@ def citation() -> str:
     """Write the citation file: the software, and the papers that it reproduces."""
     text = HEAD
     for paper in papers().values():
+        if paper.ours:
+            continue
         text += f"  - type: {'conference-paper' if paper.venue else 'article'}\n"
         text += f"    title: {json.dumps(paper.title, ensure_ascii=False)}\n    authors:\n"
         for author in paper.authors:

@@ -16,7 +16,7 @@ ROOT = Path(recombine.__file__).parent
 # that the nouns of the core stand in their own order and no paper imports another.
 CORE = ("error", "disk", "npz", "seed", "registry", "score", "space", "boxes", "support")
 CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "claim")
-PAPERS = ("brady2024", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
+PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),

@@ -1,12 +1,15 @@
 """Papers are identified once, and everything that names them agrees."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES
 from recombine.report.bibliography import papers
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_paper_with_an_experiment_is_identified():
@@ -15,12 +18,16 @@ def test_every_paper_with_an_experiment_is_identified():
 
 @pytest.mark.parametrize("paper", papers().values(), ids=papers())
 def test_a_paper_has_what_a_reader_needs(paper):
+    assert set(paper.figures) <= set(FIGURES)
     assert len(re.findall(r"[.](?= [A-Z]|$)", paper.summary)) == 3
+    if paper.ours:
+        assert (ROOT / paper.link).is_file()
+        assert not paper.bibtex
+        return
     assert re.fullmatch(r"\d{4}\.\d{5}", paper.arxiv)
     assert paper.link.endswith(paper.arxiv)
     assert all(re.fullmatch(r"[^,]+, [^,]+", author) for author in paper.authors)
     assert paper.authors[0].lower().startswith(paper.key.rstrip("0123456789"))
-    assert set(paper.figures) <= set(FIGURES)
 
 
 def test_bibtex():

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Paper:
-    """One entry of `papers/papers.toml`."""
+    """One entry of `papers/papers.toml`; a family of our own has no authors and no preprint."""
 
     key: str
     title: str
@@ -26,19 +26,28 @@ class Paper:
     figures: tuple[str, ...]
 
     @property
+    def ours(self) -> bool:
+        """Whether it is a family of our own instead of a paper."""
+        return not self.authors
+
+    @property
     def label(self) -> str:
         """The short name, with the year of the key.
 
-        >>> papers()["liang2025"].label, papers()["lippl2025"].label
-        ('Liang et al. 2025', 'Lippl & Stachenfeld 2025')
+        >>> papers()["liang2025"].label, papers()["lippl2025"].label, papers()["foresight"].label
+        ('Liang et al. 2025', 'Lippl & Stachenfeld 2025', 'Foresight (ours)')
         """
+        if self.ours:
+            return f"{self.key.capitalize()} (ours)"
         names = [author.partition(",")[0] for author in self.authors]
         who = " & ".join(names) if len(names) < 3 else f"{names[0]} et al."
         return f"{who} {re.sub(r'[^0-9]', '', self.key)}"
 
     @property
     def link(self) -> str:
-        """The address of the preprint."""
+        """The address of the preprint, or the page of the docs."""
+        if self.ours:
+            return f"docs/{self.key}.md"
         return f"https://arxiv.org/abs/{self.arxiv}"
 
     @property
@@ -52,7 +61,9 @@ class Paper:
 
     @property
     def bibtex(self) -> str:
-        """The entry for a bibliography."""
+        """The entry for a bibliography; empty for a family of our own."""
+        if self.ours:
+            return ""
         kind = "inproceedings" if self.venue else "misc"
         fields = {
             "title": f"{{{self.title}}}",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from recombine.report.bibliography import papers
 from recombine.report.numbers import number, span
 from recombine.runs.judge import Judged
 
@@ -10,9 +11,10 @@ HEAD = """\
 
 # Claims
 
-Each row is one sentence of a paper and what we measured: a mean over seeds with its 95 % interval
-(Student's; on the logit scale for shares and accuracies). A claim holds, or does not hold, when the
-whole interval lies on one side of its bound; it is inconclusive when the interval crosses it.
+Each row is one sentence of a paper (or of our own, under *foresight*) and what we measured: a mean
+over seeds with its 95 % interval (Student's; on the logit scale for shares and accuracies). A claim
+holds, or does not hold, when the whole interval lies on one side of its bound; it is inconclusive
+when the interval crosses it.
 An inconclusive claim may have a second stage of 15 further seeds, which are judged alone; both
 stages are shown ([decision 9](decisions/9-fresh-seeds-and-second-stages.md)). *5 from 1000* are
 seeds 1000 to 1004, where something was chosen by looking at the seeds from 0. Trained numbers
@@ -33,9 +35,24 @@ def markdown(judged: Sequence[Judged]) -> str:
     lines = [HEAD]
     for paper in sorted({j.claim.family for j in judged}):
         rows = [j for j in judged if j.claim.family == paper]
-        lines += ["", f"## {paper}", "", _row(COLUMNS), _row(["---"] * len(COLUMNS))]
+        lines += [
+            "",
+            f"## {paper}",
+            "",
+            *_origin(paper),
+            _row(COLUMNS),
+            _row(["---"] * len(COLUMNS)),
+        ]
         lines += [_row(_cells(j)) for j in rows]
     return "\n".join(lines) + "\n"
+
+
+def _origin(key: str) -> list[str]:
+    """Say of a family of our own that it is no paper."""
+    paper = papers().get(key)
+    if paper is None or not paper.ours:
+        return []
+    return [f"Ours, not a paper's: {paper.idea} ([{paper.key}.md]({paper.key}.md))", ""]
 
 
 def _cells(j: Judged) -> list[str]:

@@ -29,7 +29,28 @@ def buchwald_hartwig() -> Table:
     return _stored("buchwald_hartwig")
 
 
-DATASETS: dict[str, Callable[[], Table]] = {"gb1": gb1, "buchwald_hartwig": buchwald_hartwig}
+def direct_arylation() -> Table:
+    """Yields of 1,728 direct arylations: ligand, base, solvent, concentration, temperature.
+
+    Shields et al., Nature 2021, doi 10.1038/s41586-021-03213-y; from BayBE, Apache 2.0.
+    """
+    return _stored("direct_arylation")
+
+
+def french_fries() -> Table:
+    """Ratings of french fries: attribute, week, frying oil and subject, mostly rated twice.
+
+    A sensory experiment at Iowa State University, 2004; from the R package reshape2, MIT license.
+    """
+    return _stored("french_fries")
+
+
+DATASETS: dict[str, Callable[[], Table]] = {
+    "gb1": gb1,
+    "buchwald_hartwig": buchwald_hartwig,
+    "direct_arylation": direct_arylation,
+    "french_fries": french_fries,
+}
 
 
 def dataset(name: str) -> Table:
@@ -40,7 +61,10 @@ def dataset(name: str) -> Table:
 
 
 def _stored(name: str) -> Table:
-    """Read the values of a complete product, whole numbers with -1 where nothing was measured."""
+    """Read the values of a complete product, whole numbers with -1 where nothing was measured.
+
+    A last factor that numbers repeats is dropped, so that repeats are rows of one combination.
+    """
     import lzma
 
     packed = files("recombine.tables").joinpath(f"data/{name}.xz").read_bytes()
@@ -52,6 +76,7 @@ def _stored(name: str) -> Table:
     values = np.frombuffer(body, dtype="<i4").reshape(shape)
     z = np.argwhere(values >= 0)
     y = values[values >= 0][:, None] / facts["scale"]
-    columns = tuple(labels)
-    space = space_of(columns, list(labels.values()))
+    columns = tuple(name for name in labels if name != facts.get("repeats"))
+    z = z[:, : len(columns)]
+    space = space_of(columns, [labels[name] for name in columns])
     return Table(space, z, y, None, columns, (facts["target"],))

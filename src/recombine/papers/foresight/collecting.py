@@ -1,0 +1,288 @@
+"""What to measure next: plans against other ways of collecting, and the search for the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from recombine.core.claim import claim
+from recombine.core.experiment import Result, experiment
+from recombine.core.score import Score
+from recombine.papers.foresight.real import load
+from recombine.papers.foresight.worlds import (
+    FRESH,
+    LEAST,
+    draw_target,
+    missing_levels,
+    sized,
+    table_of,
+)
+from recombine.tables.certify import certify
+from recombine.tables.conjunctions import Codes
+from recombine.tables.datasets import dataset
+from recombine.tables.forecast import forecast
+from recombine.tables.plan import plan
+from recombine.tables.table import Table
+
+# Measurements of the rival, in those of the plan.
+LADDER = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """A table to measure, and the way of collecting that a plan is compared with."""
+
+    table: Literal["additive", "pair", "buchwald_hartwig", "direct_arylation"] = "additive"
+    """A synthetic target on a 12 × 12 grid, or a real table."""
+    rival: Literal["uniform", "skewed"] = "skewed"
+    """Uniform without repeats, or levels by a power law with repeats."""
+    exponent: float = 1.5
+    """Of the power law."""
+    start: int = 24
+    """Random measurements before the first plan."""
+    total: int = 48
+    """Measurements of the plan in the end."""
+    rounds: int = 2
+    """Batches in which the plan is made."""
+    most: float = 8.0
+    """Measurements of the rival, at most, in those of the plan."""
+
+
+@experiment(
+    smoke={"start": 20, "total": 24, "rounds": 1, "most": 1.0},
+    selection="no training on unmeasured combinations",
+    seeds_per_job=lambda cfg: 1,
+    scores=[
+        Score(
+            "times",
+            "measurements that the rival needs, in those of the plan",
+            better="higher",
+            summary=True,
+        ),
+        Score(
+            "error_plan",
+            "mean squared error over all combinations after the plan",
+            unit="of the variance",
+            better="lower",
+        ),
+        Score(
+            "error_rival",
+            "the same after as many measurements of the rival",
+            unit="of the variance",
+        ),
+    ],
+)
+def collecting(cfg: Collecting, seeds: Sequence[int]) -> list[Result]:
+    """Count the measurements that another way of collecting needs for the error of a plan."""
+    return [_compare(cfg, np.random.default_rng([seed, 2])) for seed in seeds]
+
+
+def _compare(cfg: Collecting, rng: Generator) -> Result:
+    if cfg.table in ("buchwald_hartwig", "direct_arylation"):
+        whole = load(cfg.table)
+    else:
+        truth = draw_target((12, 12), cfg.table, rng)
+        whole = table_of(truth, np.argwhere(np.ones(truth.shape)))
+    z = whole.cells.z
+
+    def error(rows: Codes) -> float:
+        """Mean squared error over all combinations after measuring some, in variances."""
+        if len(np.unique(rows)) < LEAST:
+            return 1.0
+        part = whole.take(np.isin(np.arange(len(z)), rows))
+        others = np.setdiff1d(np.arange(len(z)), rows)
+        made = forecast(part, z[others], network="", seed=0)
+        away = made.value[:, 0] - whole.cells.y[others, 0]
+        return float(np.square(away).sum() / len(z) / whole.cells.y.var())
+
+    planned = error(_planned(cfg, whole, rng))
+    collected = _rival(cfg, whole, rng)
+    times, at_one = crossing(
+        lambda factor: error(collected[: round(factor * cfg.total)]), planned, cfg.most
+    )
+    return Result({"times": times, "error_plan": planned, "error_rival": at_one})
+
+
+def crossing(
+    error_at: Callable[[float], float], goal: float, most: float = LADDER[-1]
+) -> tuple[float, float]:
+    """Find where a falling error reaches a goal on the ladder, and the error at 1.
+
+    Between steps of the ladder it is interpolated, both on logarithmic scales; a goal that is
+    not reached by the last step, at most `most`, counts as reached there.
+
+    >>> times, at_one = crossing(lambda factor: 1 / factor, 0.25)
+    >>> round(times, 6), at_one
+    (4.0, 1.0)
+    """
+    at_one = error_at(1.0)
+    below, one = at_one <= goal, LADDER.index(1.0)
+    steps = LADDER[one - 1 :: -1] if below else [s for s in LADDER if 1 < s <= most]
+    last, value = 1.0, at_one
+    for step in steps:
+        new = error_at(step)
+        if (new <= goal) != below:
+            part = (np.log(goal) - np.log(value)) / (np.log(new) - np.log(value))
+            return float(last * (step / last) ** part), at_one
+        last, value = step, new
+    return last, at_one
+
+
+def _planned(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
+    """Measure at random first, then what plans of lowest expected error say."""
+    z = whole.cells.z
+    rows = _with_levels(whole, rng.permutation(len(z))[: cfg.start], rng)
+    targets = np.linspace(len(rows), cfg.total, cfg.rounds + 1)[1:].round().astype(np.int64)
+    for target in targets:
+        part = whole.take(np.isin(np.arange(len(z)), rows))
+        asked = z[np.setdiff1d(np.arange(len(z)), rows)]
+        made = forecast(part, asked, network="", seed=0)
+        picked = plan(certify(part, 1, asked), made, int(target) - len(rows), objective="error")
+        rows = np.concatenate([rows, whole.find(picked.z)])
+    return rows
+
+
+def _rival(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
+    """Order measurements as the rival makes them; repeats of a combination tell nothing new."""
+    z = whole.cells.z
+    if cfg.rival == "uniform":
+        rows = rng.permutation(len(z))
+    else:
+        chance = np.ones(len(z))
+        for c, m in enumerate(whole.shape):
+            chance *= (1.0 + rng.permutation(m)[z[:, c]]) ** -cfg.exponent
+        count = round(LADDER[-1] * cfg.total)
+        rows = rng.choice(len(z), size=count, p=chance / chance.sum())
+    return rows
+
+
+def _with_levels(whole: Table, rows: Codes, rng: Generator) -> Codes:
+    """Add one combination for every level that is missing."""
+    z = whole.cells.z
+    return np.union1d(rows, whole.find(missing_levels(whole.shape, z[rows], z, rng)))
+
+
+claim(
+    "foresight.collecting",
+    name="plans_beat_skewed_collection",
+    sentence="For the error of a plan, skewed collection with repeats needs at least five times as "
+    "many measurements (additive targets on a 12 × 12 grid).",
+    score="times",
+    above=5.0,
+    what="measurements over those of the plan; 8 where even 8 are not enough",
+    source="ours",
+    start=FRESH,
+    role="headline",
+)
+claim(
+    "foresight.collecting",
+    name="plans_beat_uniform_collection",
+    sentence="For the error of a plan on direct arylation yields, uniform collection needs at "
+    "least 1.2 times as many measurements.",
+    score="times",
+    above=1.2,
+    what="measurements over those of the plan",
+    runs=sized(
+        {
+            "direct_arylation": {
+                "table": "direct_arylation", "rival": "uniform", "start": 64, "total": 192,
+            }
+        }
+    ),
+    source="ours",
+    start=FRESH,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search for the best combination in batches."""
+
+    table: Literal["gb1", "buchwald_hartwig", "direct_arylation"] = "gb1"
+    batch: int = 96
+    """Measurements per round; those of the first round are random."""
+    rounds: int = 4
+    logarithm: bool = True
+    """Whether the referee sees log(target + 0.01)."""
+
+
+@experiment(
+    smoke={"table": "direct_arylation", "batch": 24, "rounds": 2},
+    selection="no training on unmeasured combinations",
+    seeds_per_job=lambda cfg: 1,
+    scores=[
+        Score(
+            "best",
+            "best measured target",
+            unit="of the largest in the table",
+            better="higher",
+            share=True,
+            summary=True,
+        ),
+        Score(
+            "best_random",
+            "the same for as many random measurements",
+            unit="of the largest in the table",
+            share=True,
+        ),
+        Score("rank", "rank of the best measured target in the table", better="lower"),
+    ],
+)
+def search(cfg: Search, seeds: Sequence[int]) -> list[Result]:
+    """Measure in batches where the target is expected to improve most."""
+    whole = dataset(cfg.table)
+    return [_search(cfg, whole, np.random.default_rng([seed, 3])) for seed in seeds]
+
+
+def _search(cfg: Search, whole: Table, rng: Generator) -> Result:
+    z, y = whole.cells.z, whole.cells.y[:, 0]
+    model = whole.log(0.01) if cfg.logarithm else whole
+    shuffled = rng.permutation(len(z))
+    rows = shuffled[: cfg.batch]
+    for _ in range(cfg.rounds - 1):
+        part = model.take(np.isin(np.arange(len(z)), rows))
+        asked = z[np.setdiff1d(np.arange(len(z)), rows)]
+        made = forecast(part, asked, network="", seed=int(rng.integers(1 << 31)))
+        picked = plan(certify(part, 1, asked), made, cfg.batch, objective="best")
+        rows = np.concatenate([rows, whole.find(picked.z)])
+    best = y[rows].max()
+    random = y[shuffled[: cfg.rounds * cfg.batch]].max()
+    return Result(
+        {
+            "best": float(best / y.max()),
+            "best_random": float(random / y.max()),
+            "rank": float(1 + (y > best).sum()),
+        }
+    )
+
+
+THOMPSON = "Thompson sampling replaced expected improvement after a search with seed 11"
+claim(
+    "foresight.search",
+    name="the_best_variant_is_approached",
+    sentence="384 measurements in four rounds find a variant of GB1 with at least 0.8 of the "
+    "largest fitness.",
+    score="best",
+    above=0.8,
+    what="largest measured fitness over the largest in the table",
+    source="ours",
+    start=FRESH,
+    oracle=THOMPSON,
+    role="headline",
+)
+claim(
+    "foresight.search",
+    name="search_beats_random_measurement",
+    sentence="The search finds a larger fitness than as many random measurements do.",
+    score="best - best_random",
+    above=0.1,
+    what="difference in units of the largest fitness",
+    source="ours",
+    start=FRESH,
+    oracle=THOMPSON,
+    role="control",
+)

@@ -1,0 +1,157 @@
+"""Figures of foresight for the report; importing them loads matplotlib."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from recombine.core.registry import figure
+from recombine.papers.foresight.real import JUDGED, SUPPORTS
+from recombine.papers.foresight.rivals import RIVALS
+from recombine.papers.foresight.synthetic import TRAINED
+from recombine.papers.foresight.worlds import TARGETS
+from recombine.report.plot import (
+    LINES,
+    MUTED,
+    Arrays,
+    canvas,
+    legend,
+    place,
+    seed_rows,
+    styled,
+)
+from recombine.runs.record import Record
+
+NAMES = {
+    "buchwald_hartwig": "Buchwald–Hartwig",
+    "gb1": "GB1",
+    "direct_arylation": "direct arylation",
+    "french_fries": "french fries",
+}
+MODELS = {
+    "mlp": "MLP", "ridge": "ridge", "forest": "forest", "boosting": "boosting",
+    "knn": "nearest neighbors",
+}  # fmt: skip
+Rows = dict[str, dict[str, list[float]]]
+
+
+def dots(
+    rows: Rows, colors: Mapping[str, str], label: str, mark: float | None = None
+) -> Figure | None:
+    """Draw rows of dots, one per seed, with a legend and a dashed line at a bound."""
+    if not rows:
+        return None
+    step = 30 if len(colors) > 1 else 24
+    with styled():
+        figure = canvas(520, step * len(rows) + 88)
+        axes = place(figure, 190, 34, 310, step * len(rows))
+        if mark is not None:
+            axes.axvline(mark, color=MUTED, linewidth=1, dashes=(3, 3))
+        seed_rows(axes, rows, colors)
+        axes.set_xlabel(label)
+        if len(colors) > 1:
+            legend(figure, 190, 14, colors)
+        return figure
+
+
+def collect(rows: Rows, row: str, series: str, value: float | None) -> None:
+    """Add one value to a row, unless the record lacks it."""
+    if value is not None:
+        rows.setdefault(row, {}).setdefault(series, []).append(value)
+
+
+@figure("foresight.synthetic")
+def failures_found(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """AUROC for failures among known combinations of synthetic tables, one dot per seed: before
+    training, by the errors of a second network, and after training.
+    """
+    titles = {"before": "MLP, before training", "twin": "MLP, by a twin"}
+    titles |= {f"after_{name}": f"{MODELS[name]}, after training" for name in TRAINED}
+    rows: Rows = {}
+    for score, title in titles.items():
+        for r in records:
+            collect(rows, title, "all", r.scores.get(score))
+    return dots(rows, {"all": LINES[0]}, "AUROC for failures", mark=0.98)
+
+
+@figure("foresight.synthetic")
+def known_by_target(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Share of unseen combinations that is known, by the kind of target, one dot per seed."""
+    rows: Rows = {}
+    for target in TARGETS:
+        for r in records:
+            collect(rows, target, "all", r.scores.get(f"known_{target}"))
+    return dots(rows, {"all": LINES[0]}, "share known to ±0.5 standard deviations")
+
+
+@figure("foresight.real")
+def values_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """R² on unseen combinations of real tables, one dot per seed: the referee, and the best of
+    ridge, forest, boosting, nearest neighbors and MLP, chosen on the unseen values.
+    """
+    colors = {"referee": LINES[0], "best of five models": LINES[1]}
+    rows: Rows = {}
+    for table, name in NAMES.items():
+        for support in SUPPORTS:
+            for r in records:
+                if r.config["table"] == table and f"r2_{support}" in r.scores:
+                    best = max(r.scores[f"rival_{model}_{support}"] for model in RIVALS)
+                    row = f"{name}, {support}"
+                    collect(rows, row, "referee", r.scores[f"r2_{support}"])
+                    collect(rows, row, "best of five models", best)
+    return dots(rows, colors, "R² on unseen combinations")
+
+
+@figure("foresight.real")
+def verdicts_by_table(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """AUROC for failures of trained models on real tables, one dot per seed: the referee's verdict,
+    and the variance of a forest.
+    """
+    colors = {"verdict": LINES[0], "variance of a forest": LINES[1]}
+    rows: Rows = {}
+    for table, name in NAMES.items():
+        for model in JUDGED:
+            for r in records:
+                if r.config["table"] == table:
+                    row = f"{name}, {MODELS[model]}"
+                    collect(rows, row, "verdict", r.scores.get(f"verdict_{model}"))
+                    collect(rows, row, "variance of a forest", r.scores.get(f"variance_{model}"))
+    return dots(rows, colors, "AUROC for failures", mark=0.75)
+
+
+@figure("foresight.repeats")
+def known_by_repeats(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Share of unseen combinations that is known, by measurements per combination; noise is 0.3
+    standard deviations.
+    """
+    rows: Rows = {}
+    for r in sorted(records, key=lambda r: int(r.config["repeats"])):
+        collect(rows, f"{r.config['repeats']} per combination", "all", r.scores.get("known"))
+    return dots(rows, {"all": LINES[0]}, "share known to ±0.5 standard deviations")
+
+
+@figure("foresight.collecting")
+def measurements_saved(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Measurements that another way of collecting needs for the error of a plan, in those of the
+    plan, one dot per seed; 8 where even 8 times as many are not enough.
+    """
+    rows: Rows = {}
+    for r in sorted(records, key=lambda r: str(r.config["rival"])):
+        table = str(r.config["table"])
+        row = f"{NAMES.get(table, table)}, {r.config['rival']}"
+        collect(rows, row, "all", r.scores.get("times"))
+    return dots(rows, {"all": LINES[0]}, "measurements over those of the plan", mark=1.0)
+
+
+@figure("foresight.search")
+def best_of_search(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
+    """Largest target among the measured combinations, in units of the largest in the table: one dot
+    per seed.
+    """
+    rows: Rows = {}
+    for r in records:
+        name = NAMES[str(r.config["table"])]
+        collect(rows, f"{name}, search", "all", r.scores.get("best"))
+    for r in records:
+        name = NAMES[str(r.config["table"])]
+        collect(rows, f"{name}, random", "all", r.scores.get("best_random"))
+    return dots(rows, {"all": LINES[0]}, "largest measured target", mark=0.8)

@@ -1,0 +1,33 @@
+"""How well a score tells failing cells from others."""
+
+from __future__ import annotations
+
+from scipy.stats import rankdata
+
+from recombine.core.space import Mask
+from recombine.tables.conjunctions import Array
+
+
+def auroc(score: Array, fails: Mask) -> float:
+    """Chance that a failing cell has a higher score than another; 0.5 if all cells are alike.
+
+    >>> import numpy as np
+    >>> auroc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([False, True, False, True]))
+    1.0
+    """
+    bad = int(fails.sum())
+    good = len(fails) - bad
+    if not bad or not good:
+        return 0.5
+    ranks = rankdata(score)
+    return float((ranks[fails].sum() - bad * (bad + 1) / 2) / (bad * good))
+
+
+def share(part: Mask) -> float:
+    """Share of cells, 0 of none.
+
+    >>> import numpy as np
+    >>> share(np.array([True, False])), share(np.array([], dtype=bool))
+    (0.5, 0.0)
+    """
+    return float(part.mean()) if len(part) else 0.0
