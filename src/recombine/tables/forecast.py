@@ -156,12 +156,20 @@ def forecast(
     return with_network(made, network) if network and network != "measured" else made
 
 
+def check_options(within: str | float, network: str, *, answered: bool) -> None:
+    """Refuse a wrong tolerance or network before anything is fitted."""
+    tolerance(within)
+    if network == "measured" and not answered:
+        raise Refused("--network measured needs predictions to measure; give --predictions.")
+    if network and network != "measured":
+        network_kernel(network, 1)
+
+
 def with_network(made: Forecast, network: str) -> Forecast:
     """Add what a network will answer: a kind such as `relu3`, or `measured` from predictions."""
     cells, factors = made.table.cells, len(made.table.shape)
     measured = network == "measured"
-    if measured and made.predictions is None:
-        raise Refused("--network measured needs predictions to measure; give --predictions.")
+    check_options(made.asked_for[0], network, answered=made.predictions is not None)
     y, predictions = cells.y, made.predictions
     if made.kind == "classes" and predictions is not None:
         predictions = np.eye(len(made.table.classes))[predictions[:, 0].astype(np.int64)]

@@ -324,6 +324,8 @@ def forecast(
     """
     if model is not None and predictions is not None:
         raise Refused("forecast() takes a model or predictions; give one of them.")
+    answered = model is not None or predictions is not None
+    forecasts.check_options(tolerance, network, answered=answered)
     base = table if isinstance(table, Foresight) else certify(table, order, wanted, seed=seed)
     source, asked = base.source, base.asked
     answers = None if predictions is None else aligned(source, asked, predictions)
@@ -358,6 +360,7 @@ def plan(
     - cost: a file or dataframe with the factor columns and a cost; combinations without cost 1
     - forbid: combinations that cannot be measured
     """
+    plans.check_budget(budget)
     base = table if isinstance(table, Foresight) else certify(table, order, wanted, seed=seed)
     source = base.source
     if objective == "auto":

@@ -71,8 +71,7 @@ def plan(
     - forbidden: asked combinations that cannot be measured
     """
     asked = certificate.asked
-    if budget < 1:
-        raise Refused(f"plan() needs budget >= 1; got budget={budget}.")
+    check_budget(budget)
     if objective not in get_args(Objective):
         raise nearest("objective", objective, get_args(Objective))
     price = np.ones(len(asked)) if cost is None else np.asarray(cost, dtype=np.float64)
@@ -93,6 +92,12 @@ def plan(
     if forecast is None or forecast.kind != "number":
         raise Refused("The objective 'best' needs a numeric target; name its column with --target.")
     return _exploit(forecast, budget, price, free, rng)
+
+
+def check_budget(budget: int) -> None:
+    """Refuse a budget that buys nothing."""
+    if budget < 1:
+        raise Refused(f"plan() needs budget >= 1; got budget={budget}.")
 
 
 def _determine(
