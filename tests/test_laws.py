@@ -212,7 +212,7 @@ def test_a_claim_reads_the_records_of_its_own_runs(name):
     for run in claim.runs("smoke").values():
         cfg = experiment.configure("smoke", **run)
         for record, _ in smoke(claim.experiment, cfg):
-            for seed in range(record.seed, 2 * claim.seeds, 2):
+            for seed in range(claim.start + record.seed, claim.start + 2 * claim.seeds, 2):
                 id = identify(experiment, cfg, seed, "smoke")
                 records.append(replace(record, seed=seed, id=id))
     verdict = judge(claim, records, "smoke")

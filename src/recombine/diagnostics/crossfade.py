@@ -129,7 +129,7 @@ def apart(a: Array, b: Array, period: float = 360.0) -> Array:
     ),
 )
 def crossfade(observed: Observed) -> Measured:
-    """Are held-out outputs the true images or cross-fades of the nearest training images?
+    """Distance of held-out outputs from true images and from cross-fades of training images.
 
     Neighbors differ in the last factor only. `to_truth`, `to_fade` and `fade_error` (truth to
     cross-fade) are squared distances divided by a blank image's. `fade_share` is 0 for the truth, 1

@@ -99,7 +99,7 @@ def superposed(
     ),
 )
 def superposition(observed: Observed) -> Measured:
-    """Are held-out outputs mixtures of training images from the same row and column?
+    """How far held-out outputs are mixtures of training images from their row and column.
 
     `superposition_images` and `superposition_truth` are mean R² on pixels that were not used to
     fit; `superposition_index` is their difference. True images near the edge of a hole resemble
