@@ -1,8 +1,15 @@
 """The lab in a real browser: painting, training, the address, the export, keys and failures."""
 
+import shlex
+import signal
+from ast import literal_eval
+
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
+
+from recombine.cli.main import main
+from recombine.runs.store import Store
 
 SMALL = "#world=sum&size=8&net.width=16&net.depth=1&net.steps=200&net.lr=0.01"  # trains in a moment
 LONG = "#world=sum&size=8&shown=ff818181818181ff&net.steps=50000"  # until somebody ends it
@@ -129,3 +136,129 @@ def test_no_request_leaves_the_machine(page):
 def test_the_page_is_accessible(page, accessibility, scheme, width):
     page.open("#world=twins&size=8&scene=rendering&step=0", width=width, scheme=scheme)
     assert accessibility() == []
+
+
+SCENES = {
+    "rendering": [None, (1.0, 3.0), (0.6, 1.0), (0.4, 2.0), (0.0, 0.25)],
+    "kernels": [None, (0.07, 0.08), (0.02, 0.04), (0.0, 0.2), (1.0, 20.0)],
+    "support": [(0.0, 0.0), (1.0, 1.0), (0.1, 1.0), (0.0, 0.1)],
+    "modules": [(0.4, 0.65), (0.66, 1.0), (0.66, 1.0)],  # plain training mixes, the penalty sorts
+    "interaction": [(0.0, 0.01), (0.1, 1.0), (0.1, 1.0), (0.05, 1.0)],
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_guided_scene_reaches_its_end_with_its_numbers(page, name):
+    page.open(SMALL)
+    page.browser.find_element("css selector", f"[data-scene={name}]").click()
+    for k, bounds in enumerate(SCENES[name]):
+        if k:
+            page.click("story-next")
+        assert page.js("return document.getElementById('story').hidden") is False
+        page.ready()
+        if page.js("return lab.trains()"):
+            page.until("done")
+        if bounds:
+            headline = page.wait(lambda: page.js("return [lab.headline()]"))[0]
+            assert bounds[0] <= headline <= bounds[1]
+    assert page.text("story-next") == "Done: play freely"
+    page.click("story-next")
+    assert page.js("return document.getElementById('story').hidden")
+    assert not page.problems()
+
+
+def test_an_export_plays_from_disk_without_a_network(page, tmp_path):
+    page.open(SMALL.replace("steps=200", "steps=100") + "&shown=ff818181818181ff")
+    page.click("train")
+    page.until("done")
+    error = page.lab("heldOut")
+    page.click("export")
+    page.wait(lambda: page.lab("exported"))
+    file = tmp_path / "scene.html"
+    file.write_text(page.lab("exported"), "utf-8")
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    page.browser.execute_cdp_cmd("Network.enable", {})
+    page.browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    try:
+        page.browser.get(file.as_uri())
+        assert page.text("step-count") == "step 100 of 100"
+        assert f"held out {error:.2f}" in page.text("net-caption")
+        page.js("const s = document.getElementById('scrub'); s.value = 0; s.oninput({target: s})")
+        assert page.text("step-count") == "step 0 of 100"
+        page.click("play")
+        assert page.text("play") == "Pause"
+        page.until_text("step-count", "step 100 of 100")
+        page.until_text("play", "Play")
+    finally:
+        page.browser.execute_cdp_cmd(
+            "Network.emulateNetworkConditions",
+            {**offline, "offline": False, "downloadThroughput": -1, "uploadThroughput": -1},
+        )
+    assert not page.problems()
+
+
+def test_copied_code_gives_the_numbers_of_the_page(page, tmp_path, monkeypatch, capsys):
+    page.open(SMALL + "&shown=ff818181818181ff&net.seeds=2")
+    page.click("train")
+    page.until("done")
+    shown, held_out = page.lab("shown"), page.lab("heldOut")
+    page.js("navigator.clipboard.writeText = async () => {}")
+    page.click("copy-python")
+    program = page.wait(lambda: page.lab("copied"))
+    exec(compile(program, "copied.py", "exec"), {})
+    printed = capsys.readouterr().out
+    assert page.text("sentence") in printed
+    numbers = literal_eval(printed.rpartition("network: ")[2])
+    assert numbers["shown"] == pytest.approx(shown, rel=1e-3, abs=1e-6)
+    assert numbers["held_out"] == pytest.approx(held_out, rel=1e-3, abs=1e-6)
+    page.click("copy-command")
+    command = page.wait(lambda: page.lab("copied") != program and page.lab("copied"))
+    monkeypatch.chdir(tmp_path)
+    assert main([*shlex.split(command)[1:], "--workers", "1"]) == 0
+    scores = [r.scores for r in Store(tmp_path / "runs").records()]
+    assert len(scores) == 2
+    mean = sum(s["error_ood"] for s in scores) / 2
+    assert mean == pytest.approx(held_out, rel=1e-3, abs=1e-6)
+
+
+def test_two_tabs_train_side_by_side(page):
+    page.open(LONG)
+    page.click("train")
+    page.wait(lambda: page.lab("step"))
+    first = page.browser.current_window_handle
+    page.browser.switch_to.new_window("tab")
+    try:
+        page.open(SMALL)
+        page.click("train")
+        page.until("done")
+    finally:
+        page.browser.close()
+        page.browser.switch_to.window(first)
+    assert page.lab("training") == "running"
+    page.click("reset")
+
+
+def test_a_refusal_is_a_sentence_on_the_page(page):
+    page.open("#world=sum&size=8&net.penalty=stripes")
+    page.click("train")
+    page.until("refused")
+    assert page.text("problem") == "The penalty stripes belongs to the model low_rank."
+
+
+def test_a_killed_server_is_told_and_a_new_one_is_found(page, new_server):
+    page.server = new_server()
+    page.open(LONG)
+    page.click("train")
+    page.wait(lambda: page.lab("step"))
+    page.server.end(signal.SIGKILL)
+    page.until("lost")
+    assert page.find("offline").is_displayed()
+    painted = page.text("shown-count")
+    assert page.js("return location.href") in page.text("offline-command")
+    page.server = new_server("--address", page.js("return location.href"))
+    page.until("idle")
+    assert not page.find("offline").is_displayed()
+    assert page.text("shown-count") == painted
+    page.click("train")
+    page.wait(lambda: page.lab("step"))
+    page.click("reset")
