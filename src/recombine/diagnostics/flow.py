@@ -172,24 +172,24 @@ def collapsed(
     Score("dead_share", "share of hidden units that send almost no signal"),
     Score("modules_*", "module of each unit of a hidden layer, -1 for dead ones", draw="none"),
 )
-def functional_modularity(seen: Observed) -> Measured:
+def functional_modularity(observed: Observed) -> Measured:
     """How far hidden units serve one function each, by derivatives and by the collapsed graph.
 
     `purity` is the mean over hidden layers; `collapsed_gap` and `collapsed_gap_live` are the
     smallest eigengap between hidden layers with all units and with those alive, and `dead_share`
     is the share of hidden units that are not.
     """
-    query = seen.split.query
+    query = observed.split.query
     k = query.y[0].numel()
     if k < 2 or query.x[0].numel() != k:
         return {}
     try:
-        weights = matrices(seen.model)[:-1]
-        live = [alive(e) for e in energies(seen.model, query.x)]
+        weights = matrices(observed.model)[:-1]
+        live = [alive(e) for e in energies(observed.model, query.x)]
     except Refused:  # not a chain of linear layers
         return {}
     everyone, survivors = collapsed(weights, k), collapsed(weights, k, live)
-    flow = flows(seen.model, query.x)
+    flow = flows(observed.model, query.x)
     result: Measured = {
         "purity": float(np.mean([purity(f) for f in flow])),
         "collapsed_gap": min(c.gap for c in everyone[1:] or everyone),

@@ -1,7 +1,9 @@
 """Modules in the weights of a network: graphs of units, their spectra, and shuffled controls.
 
 Units are similar if they have weights to the same units. With K modules, K eigenvalues of the
-graph's Laplacian vanish; the step after them is the eigengap (Qian et al. 2025).
+graph's Laplacian vanish; the step after them is the eigengap (Qian et al. 2025). It counts units
+that training has switched off and falls with sparse or jittered blocks; `flow` measures modules by
+what units do.
 """
 
 from __future__ import annotations
