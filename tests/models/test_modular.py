@@ -348,3 +348,16 @@ def test_noise_beside_penalties_on_activity_trains_one_after_another():
     data = examples()
     models = [fully_connected(data, widths=(8,), noise=Noise(), seed=s) for s in range(2)]
     assert fit(models, data, steps=2, penalties=[weight_activity()])[0].engine == "turn"
+
+
+def test_weights_drawn_as_he_does_keep_the_size_of_deep_modules(rng):
+    data = independent_sines().data(rng.uniform(-2, 2, (500, 4)))
+    shrunk, kept = (
+        [
+            float(module_then_bulk(data, depth=5, he=he, seed=s).parts(data.x).std())
+            for s in range(4)
+        ]
+        for he in (False, True)
+    )
+    assert max(shrunk) < 0.02
+    assert min(kept) > 0.1
