@@ -1,10 +1,10 @@
-# setup · demo · test · lint · bench: the whole of the project's housekeeping.
+# setup · demo · test · lint · bench · docs · package: the whole of the project's housekeeping.
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: setup demo test lint bench claims index picture clean torture
+.PHONY: setup demo test lint bench claims index picture docs package clean torture
 
 setup: .venv/ready
 
@@ -52,5 +52,13 @@ index: setup
 torture: setup
 	nice -n 19 $(BIN)/python -m benchmarks.torture
 
+# The site, built offline into build/docs/site.
+docs: setup
+	$(BIN)/python docs/website.py
+
+# Build sdist and wheel, and try the wheel outside the checkout.
+package: setup
+	.ci/package
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs build

@@ -62,10 +62,12 @@ def test_every_claim_has_been_measured_and_every_stored_score_is_declared():
     assert not {(e, name) for e, name in stored if schema(name, e) is None}
 
 
-def test_records_hold_only_json():
-    held = [p for p in (ROOT / "results").rglob("*") if p.is_file()]
-    assert {p.suffix for p in held} == {".json"}
-    assert sum(p.stat().st_size for p in held) < 5_000_000
+def test_results_are_small_and_every_array_has_its_record():
+    paths = [p for p in (ROOT / "results").rglob("*") if p.is_file()]
+    assert {p.suffix for p in paths} <= {".json", ".npz"}
+    assert sum(p.stat().st_size for p in paths if p.suffix == ".json") < 6_000_000
+    assert sum(p.stat().st_size for p in paths) < 20_000_000
+    assert all(p.with_suffix(".json").exists() for p in paths if p.suffix == ".npz")
 
 
 def test_links_in_documents_lead_somewhere():

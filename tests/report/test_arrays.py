@@ -114,3 +114,11 @@ def test_arrays_of_another_shape_are_left_out_of_the_mean():
     split = conditions([record, replace(record, id="b", seed=1)])
     cards = draw_arrays("mine.own", split, lambda r: {"error_map": tables[r.id]}, {})
     assert len(cards.cards) == 1
+
+
+def test_arrays_of_a_rerun_are_named_as_such():
+    record = Record("a", "mine.own", "quick", {}, 3)
+    cards = draw_arrays("mine.own", conditions([record]), lambda r: {"error_map": np.eye(2)}, {})
+    assert "a rerun of 1 of 1 runs (seed 3)" in cards.missing[0]
+    kept = conditions([replace(record, arrays=["error_map"])])
+    assert not draw_arrays("mine.own", kept, lambda r: {"error_map": np.eye(2)}, {}).missing

@@ -17,7 +17,8 @@ def file(rich_page, tmp_path_factory):
 
 
 def visit(browser, path, width, scheme="light", place=""):
-    """Open a file and return the addresses that it asked for and what the console says."""
+    """Open a file or an address; return the addresses it asked for and what the console says."""
+    address = path if isinstance(path, str) else path.as_uri()
     for kind in ("browser", "performance"):
         browser.get_log(kind)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -25,13 +26,13 @@ def visit(browser, path, width, scheme="light", place=""):
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get("about:blank")
-    browser.get(path.as_uri() + place)
+    browser.get(address + place)
     messages = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
     requests = [
         m["params"]["request"]["url"]
         for m in messages
         if m["method"] == "Network.requestWillBeSent"
-        and m["params"]["documentURL"].startswith(path.as_uri())  # not the browser's own tab
+        and m["params"]["documentURL"].startswith(address)  # not the browser's own tab
     ]
     return requests, [e["message"] for e in browser.get_log("browser")]
 

@@ -13,6 +13,7 @@ from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import F, enter, first_line, registry
 from recombine.core.score import is_share
+from recombine.core.show import shown
 from recombine.core.space import Array, Numbers
 
 HOLDS, FAILS = "holds", "does not hold"
@@ -52,6 +53,7 @@ class Scored(Protocol):
 R = TypeVar("R", bound=Scored)
 
 
+@shown
 @dataclass(frozen=True)
 class Verdict:
     """An outcome, the number that decided it, and its bounds."""

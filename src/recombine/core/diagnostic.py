@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from recombine.core.error import Refused
 from recombine.core.registry import F, enter, find, first_line, registry
 from recombine.core.score import Score, declared
+from recombine.core.show import shown
 from recombine.core.task import Data, Split, Task
 
 Measured = dict[str, Any]  # name -> float, or array
 Value = TypeVar("Value")
 
 
+@shown
 @dataclass(frozen=True)
 class Observed:
     """A model on a task: its outputs at every query point, computed once for all diagnostics."""
@@ -29,6 +31,14 @@ class Observed:
     model: Any = None
     """What `predict` accepts; `None` if only outputs are known."""
     known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        held_out = int((~self.split.inside).sum())
+        model = "outputs alone" if self.model is None else type(self.model).__name__
+        return (
+            f"Observed({model} at {len(self.outputs)} queries, {held_out} of them held out, "
+            f"outputs {tuple(self.outputs.shape[1:])})"
+        )
 
     @classmethod
     def from_outputs(cls, task: Task, split: Split, outputs: Any) -> Observed:

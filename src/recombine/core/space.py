@@ -14,6 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
+from recombine.core.show import shown
 
 Array = NDArray[np.float64]
 Points = NDArray[np.float64]  # (n, dim): one row per point
@@ -136,6 +137,7 @@ class Factor:
         return f"{self.name}: [{self.low:g}, {self.high:g}]{block}"
 
 
+@shown
 @dataclass(frozen=True)
 class Space:
     """All combinations of some factors; a point `z` lists the coordinates factor after factor.

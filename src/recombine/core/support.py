@@ -14,6 +14,7 @@ from numpy.random import Generator
 
 from recombine.core.boxes import Boxes, few, meet, minus, tidy, whole
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.core.space import Factor, Mask, Points, Space
 
 Value = float | str  # a number, or the label of a level
@@ -28,6 +29,7 @@ class Empty(Refused):
     """A support in which no point was found."""
 
 
+@shown
 class Support(ABC):
     """A set of points of a space. Combine with `~`, `&`, `|` and `-`.
 

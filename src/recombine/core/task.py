@@ -15,10 +15,12 @@ from torch.func import vmap
 from recombine.core.error import Refused
 from recombine.core.registry import F, enter, registry
 from recombine.core.sets import everything
+from recombine.core.show import shown
 from recombine.core.space import Mask, Points, Space
 from recombine.core.support import Support, warn_unseen
 
 
+@shown
 @dataclass(frozen=True)
 class Data:
     """Points with their inputs and targets, resident as tensors."""
@@ -44,6 +46,7 @@ class Data:
         return Data(self.z[rows], self.x[keep], self.y[keep])
 
 
+@shown
 @dataclass(frozen=True)
 class Split:
     """Training data, query data, and which query points lie within the support (`inside`)."""
@@ -75,6 +78,7 @@ class Split:
         return self.query.take(~self.inside)
 
 
+@shown
 @dataclass(frozen=True)
 class Task:
     """A space and two maps of *one* point; `data` evaluates them at many points.
@@ -85,6 +89,9 @@ class Task:
     space: Space
     inputs: Callable[[Tensor], Tensor]
     targets: Callable[[Tensor], Tensor]
+
+    def __repr__(self) -> str:
+        return f"Task({self.space})"
 
     def data(self, z: Points, *, device: str = "cpu", chunk: int | None = 8192) -> Data:
         """Evaluate both maps at many points."""

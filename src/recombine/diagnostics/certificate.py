@@ -9,10 +9,12 @@ import numpy as np
 
 from recombine.core.error import nearest
 from recombine.core.sets import values
+from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.core.support import Support
 
 
+@shown
 @dataclass(frozen=True)
 class Rank:
     """How much of one component at one value is determined by its partners."""
@@ -73,6 +75,7 @@ class Repair:
         )
 
 
+@shown
 @dataclass(frozen=True)
 class Certificate:
     """Whether a support determines every component of a composition, and what it leaves open."""

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.maps.derivatives import Blocks, Map, outputs, partition, tensor
 
 RANK = 1e-9  # singular values below this share of a group's largest are zero
@@ -25,6 +26,7 @@ SPLIT = 1e-6  # relative size below which there is no interaction within a block
 DRAWS = 16  # random elements of the centroid that are tried
 
 
+@shown
 @dataclass(frozen=True)
 class Independence:
     """Whether groups of derivatives are in direct sum at every point; values of the worst one."""
@@ -113,6 +115,7 @@ def _basis(columns: Tensor) -> Tensor:
     return basis
 
 
+@shown
 @dataclass(frozen=True)
 class Parts:
     """The finest split of a block by a change of coordinates, at the point where it splits most.

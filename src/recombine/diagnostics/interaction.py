@@ -19,6 +19,7 @@ from torch.func import vmap
 from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
+from recombine.core.show import shown
 from recombine.diagnostics.shares import (
     Array,
     Measurement,
@@ -47,6 +48,7 @@ WRONG = 0.05  # relative error of a derivative, against a difference, that says 
 COLLAPSED = 0.95  # share of one block in all change above which small shares mean little
 
 
+@shown
 @dataclass(frozen=True)
 class Interaction:
     """The smallest interaction order that the measurements allow, with the evidence."""

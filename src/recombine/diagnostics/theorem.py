@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from recombine.core.error import Refused, nearest
 from recombine.core.sets import everything
+from recombine.core.show import shown
 from recombine.core.space import Points, Space
 from recombine.core.support import Support
 from recombine.diagnostics.certificate import Certificate, show
@@ -39,6 +40,7 @@ CHUNK = 64  # derivatives of f computed at once
 START = 1e-3  # relative difference below which components count as equal
 
 
+@shown
 @dataclass(frozen=True)
 class Check:
     """One assumption of the theorem: whether it holds (`None`: not checked), and why."""
@@ -53,6 +55,7 @@ class Check:
         return f"{self.name} ({self.title}) {state}: {self.why}"
 
 
+@shown
 @dataclass(frozen=True)
 class Assumptions:
     """The four assumptions under which correct on the support implies correct everywhere."""

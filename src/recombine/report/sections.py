@@ -122,7 +122,7 @@ def section(
         conditions=split,
         drawn=drawn,
         columns=columns(name, drawn, own),
-        pictures=_pictures(name, [r for c in split for r in c.done], read, mark),
+        pictures=pictures(name, [r for c in split for r in c.done], read, mark),
         cards=draw_arrays(name, drawn, read, damage),
         curves=_training(drawn),
         scores=_all_scores(split),
@@ -152,7 +152,7 @@ def _reader(store: Store, damage: dict[str, str]) -> Callable[[Record], dict[str
     return read
 
 
-def _pictures(
+def pictures(
     name: str, records: Sequence[Record], read: Callable[[Record], dict[str, Any]], mark: str
 ) -> list[Picture]:
     """Draw the paper's own figures of an experiment; those without data are left out."""

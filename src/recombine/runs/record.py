@@ -13,11 +13,14 @@ import numpy as np
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Experiment
+from recombine.core.show import shown
 
 DONE, FAILED, DIVERGED = "done", "failed", "diverged"
+PRINTED = 4  # scores in one line
 FORMAT = 1  # raised when older versions could no longer read a record
 
 
+@shown
 @dataclass(frozen=True)
 class Record:
     """One run: its config, its scores, and where they come from."""
@@ -44,6 +47,17 @@ class Record:
     arrays: list[str] = field(default_factory=list)  # names in the .npz beside the record
     shapes: dict[str, str] = field(default_factory=dict)  # of these arrays: "float32 28 28"
     format: int = FORMAT
+
+    def __str__(self) -> str:
+        scores = ", ".join(
+            f"{name} {value:.3g}" for name, value in [*self.scores.items()][:PRINTED]
+        )
+        more = f", … ({len(self.scores)} in all)" if len(self.scores) > PRINTED else ""
+        outcome = f"{scores}{more}" if self.status == DONE else last_line(self.error)
+        return (
+            f"Record({self.experiment}, {self.size}, seed {self.seed}, {self.status}: {outcome}; "
+            f"id {self.id})"
+        )
 
 
 def last_line(error: str) -> str:

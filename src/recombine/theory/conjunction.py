@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from recombine.core.error import Refused, nearest
+from recombine.core.show import shown
 from recombine.core.space import Array, Points
 from recombine.theory.groups import check_shown, group
 from recombine.theory.kernel import Kernel, Subset, subsets
@@ -76,6 +77,7 @@ def values(kernel: Kernel, shown: Points, dual: NDArray[Any], z: Points) -> dict
     return groups.values_at(kernel, groups.gather(dual), z)
 
 
+@shown
 @dataclass(frozen=True)
 class Certificate:
     """Whether sums over training conjunctions can fit the held-out points, and the proof if not.

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from recombine.core.boxes import Boxes, whole
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.core.space import Points, Space
 from recombine.core.support import Support
 
@@ -38,6 +39,7 @@ class Gap:
         return " and ".join(sides) or f"every value of {self.factor}"
 
 
+@shown
 @dataclass(frozen=True)
 class Coverage:
     """Whether every queried value of each factor is shown, and whether the values are connected."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recombine.core.error import Refused, nearest
+from recombine.core.show import shown
 from recombine.core.space import Array, Points
 from recombine.theory.conjunction import check_labels, rounding
 from recombine.theory.dual import cutoff, hard_margin, interpolate
@@ -27,6 +28,7 @@ ENOUGH = 1e-8  # residual above which their answer is refused
 STEPS = 20_000
 
 
+@shown
 @dataclass(frozen=True)
 class Solution:
     """A fitted kernel model f(z) = Σ_i a_i K(x_i, z) + b."""

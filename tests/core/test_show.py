@@ -1,0 +1,50 @@
+"""Values print in one readable way: at the prompt, by print, and in notebooks."""
+
+from html import unescape
+
+import pytest
+import torch
+
+import recombine as rc
+from recombine.core.claim import HOLDS
+
+
+@pytest.fixture(scope="module")
+def values():
+    space, shown = rc.grid(a=3, b=4), rc.cross(a=[1], b=[1])
+    code = rc.join(rc.one_hot(3), rc.one_hot(4))
+    task = rc.Task(space, inputs=code, targets=lambda z: z.sum()[None])
+    split = task.split(shown)
+    f = rc.compose([lambda z: z - 0.5, lambda z: z + 1], "product")
+    blocks = {"a": [0], "b": [1]}
+    points = torch.rand(4, 2, generator=torch.Generator().manual_seed(0))
+    return {
+        "Space(a: 3 levels": space,
+        "(values(a=[1]) | values(b=[1]))": shown,
+        "Task(Space(": task,
+        "Split(6 training points": split,
+        "Data(6 points": split.train,
+        "Observed(Linear at 12 queries, 6 of them held out, outputs (1,))": rc.observe(
+            torch.nn.Linear(7, 1), task, split
+        ),
+        "Record(a.b, quick, seed 0, done: risk 0.5; id 00": rc.Record(
+            "0" * 16, "a.b", "quick", {}, 0, scores={"risk": 0.5}
+        ),
+        "holds: 0.25": rc.Verdict(HOLDS, 0.25),
+        "A1 (differentiable": rc.check_assumptions(f, rc.cube(a=1, b=1), rc.cross(a=[1], b=[1])),
+        "order": rc.interaction_order(lambda z: z.sum(1, keepdim=True), points, blocks),
+    }
+
+
+def test_values_print_alike_everywhere(values):
+    for start, value in values.items():
+        assert start in str(value)
+        assert repr(value) == str(value)
+        assert " object at 0x" not in repr(value)
+        html = value._repr_html_()
+        assert unescape(html.removeprefix("<pre>").removesuffix("</pre>")) == str(value)
+
+
+def test_public_names_are_clean():
+    assert [name for name in dir(rc) if name.startswith("_")] == ["__version__"]
+    assert set(rc.__all__) == set(dir(rc)) - {"__version__"}
