@@ -76,6 +76,7 @@ def finish(text: str, name: str) -> str:
     up = "../" * name.count("/")
     text = text.replace("](decisions)", "](decisions.md)")
     text = re.sub(r"\]\((?:\.\./)*benchmarks/README\.md\)", f"]({up}benchmarks.md)", text)
+    text = text.replace("[notebooks](notebooks)", "notebooks (`notebooks/`)")
     text = re.sub(
         r"\[([^\]]+)\]\((?:\.\./)*(CITATION\.cff|CONTRIBUTING\.md|SECURITY\.md)\)",
         r"\1 (`\2`)",

@@ -53,11 +53,9 @@ def the_cnn_is_cured(words, capsys, tmp_path):
 
 
 def ten_digits_rotate(words, capsys, tmp_path):
-    code, out, _ = call(capsys, *words, "--size", "smoke", "--steps", "2", "--records", tmp_path)
-    (record,) = Store(tmp_path).records()
-    assert code == 0
+    (record,) = measured(words[1])
     assert record.config["classes"] == "all"
-    assert out.startswith("Held-in error")
+    assert record.scores["to_fade"] < record.scores["to_truth"]
 
 
 def experiments_are_listed(words, capsys, tmp_path):
@@ -88,14 +86,45 @@ def a_report_opens(words, capsys, tmp_path, monkeypatch):
     assert opened == [(tmp_path / "report.html").as_uri()]
 
 
+YIELDS = "catalyst,solvent,yield\nA,x,1\nA,y,2\nB,x,2\nB,y,3\nC,x,5\n"
+
+
+def a_table_is_certified(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(words[1]).write_text(YIELDS)
+    code, out, _ = call(capsys, *words)
+    assert code == 0
+    assert "1 are determined at order 1" in " ".join(out.split())
+
+
+def a_plan_is_made(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(words[1]).write_text(YIELDS.replace("B,y,3\n", "D,z,9\n"))
+    code, out, _ = call(capsys, *words)
+    assert code == 0
+    assert "Measure next" in out
+
+
+def the_lab_is_served(words, capsys, tmp_path, monkeypatch):
+    import recombine.lab.server as server
+
+    started = []
+    monkeypatch.setattr(server, "serve", lambda *args, **kwargs: started.append(kwargs or args))
+    call(capsys, *words)
+    assert started
+
+
 OUTCOMES = {
     "run liang2025.decoders_fail_in_the_hole": the_decoders_fail,
     "run liang2025.stripes_cure_the_cnn": the_cnn_is_cured,
-    "run liang2025.rotation --classes all": ten_digits_rotate,
+    "run liang2025.ten_digits_are_cross_faded": ten_digits_rotate,
     "list experiments": experiments_are_listed,
     "sweep liang2025.hidden_square --encoding population one_hot ramp --seeds 5": codes_are_swept,
     "reproduce lippl2025": claims_are_judged,
     "report --open": a_report_opens,
+    "certify yields.csv --target yield": a_table_is_certified,
+    "plan yields.csv --target yield --budget 3": a_plan_is_made,
+    "lab": the_lab_is_served,
 }
 
 

@@ -1,0 +1,47 @@
+"""A decoder that fails on unseen combinations, and one that does not.
+
+A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Spyder, or run it.
+"""
+
+# %% [markdown]
+# # Fail, and cure
+# A decoder gets the two coordinates of a bump, perfectly disentangled, and draws it. No training
+# image has its bump inside a square. Does it generalize?
+
+# %%
+import recombine as rc
+from recombine.tasks.bumps import bumps, hole
+
+SIDE = 8
+task = bumps(SIDE)
+shown = ~hole("center", SIDE)
+split = task.split(shown)
+print(split)
+
+# %% [markdown]
+# An MLP, and a decoder that renders each factor by itself, trained on the positions outside the
+# square. `risk` is 1 for a constant answer.
+
+# %%
+from recombine.core.registry import find
+
+results = {}
+for name in ("mlp", "outer"):
+    model = find("model", name)(split.train, seed=0)
+    rc.fit(model, split.train, steps=300, lr=3e-3, progress=False)
+    scores, arrays = rc.measure(rc.observe(model, task, split), ["risk", "error_map"])
+    results[name] = (scores, arrays)
+    print(f"{name}: held-in {scores['risk_id']:.3f}, held-out {scores['risk_ood']:.3f}")
+
+# %% [markdown]
+# The error at every position. Only the decoder that renders each factor by itself composes.
+
+# %%
+from recombine.report.plot import heat_maps
+
+maps = {
+    name: (arrays["error_map"] / scores["blank_ood"], arrays["support"])
+    for name, (scores, arrays) in results.items()
+}
+figure = heat_maps(maps, names=("x", "y"))
+print(f"a figure of {figure.get_size_inches().round(1)} inches")
