@@ -13,6 +13,7 @@ from benchmarks import audit as audit
 from benchmarks import certificates as certificates
 from benchmarks import compositional as compositional
 from benchmarks import decoders as decoders
+from benchmarks import door as door
 from benchmarks import interaction as interaction
 from benchmarks import kernels as kernels
 from benchmarks import lab as lab

@@ -14,7 +14,19 @@ ROOT = Path(recombine.__file__).parent
 
 # Each layer may import the ones before it; files of one package may import each other, except
 # that the nouns of the core stand in their own order and no paper imports another.
-CORE = ("error", "show", "disk", "npz", "seed", "registry", "score", "space", "boxes", "support")
+CORE = (
+    "error",
+    "show",
+    "disk",
+    "npz",
+    "seed",
+    "registry",
+    "score",
+    "outcome",
+    "space",
+    "boxes",
+    "support",
+)
 CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "claim")
 PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (

@@ -11,10 +11,9 @@ from threading import Thread
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from tests.report.test_browser import accessibility, browser, content_width, visit
+from tests.report.test_browser import content_width, visit
 
 ROOT = Path(__file__).parents[1]
-__all__ = ["browser"]  # the fixture
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +96,7 @@ def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(site):
         ("api/core.html", 1400, "dark"),
     ],
 )
-def test_pages_in_a_browser(browser, address, page, width, scheme):
+def test_pages_in_a_browser(browser, accessibility, address, page, width, scheme):
     browser.execute_cdp_cmd(
         "Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"}
     )
@@ -109,7 +108,7 @@ def test_pages_in_a_browser(browser, address, page, width, scheme):
     color = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     light = sum(map(int, re.findall(r"\d+", color)[:3])) / 3
     assert (light > 128) == (scheme == "light")
-    assert accessibility(browser) == []
+    assert accessibility() == []
 
 
 def test_a_paper_has_its_verdicts_figures_and_mathematics(site):

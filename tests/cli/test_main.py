@@ -129,6 +129,16 @@ def test_reproduce_plans_the_seeds_of_each_claim(tmp_path):
     assert seeds(twice, fresh, seeds=2) == {"mlp": [0, 1], "cnn": [1000, 1001]}
 
 
+def test_list_needs_neither_torch_nor_numpy():
+    code = (
+        "import sys, recombine.cli.main\n"
+        "assert recombine.cli.main.main(['list']) == 0\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_list_names_everything(capsys):
     _, out, _ = call(capsys, "list")
     for name in ("bumps", "mlp", "risk", SQUARE):

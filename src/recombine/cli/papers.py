@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recombine.report.bibliography import papers
+from recombine.report.outcomes import tally
 from recombine.report.published import published
 
 
 def paper_rows() -> list[dict[str, Any]]:
     """Describe the papers with how their published claims came out and how long they take."""
-    from recombine.report.outcomes import tally  # with NumPy, which other lists do not need
-
     known = published()
     return [
         {

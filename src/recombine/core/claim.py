@@ -11,14 +11,15 @@ import numpy as np
 
 from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
+from recombine.core.outcome import FAILS as FAILS
+from recombine.core.outcome import HOLDS as HOLDS
+from recombine.core.outcome import MISSING as MISSING
+from recombine.core.outcome import OPEN as OPEN
 from recombine.core.registry import F, enter, first_line, registry
 from recombine.core.score import is_share
 from recombine.core.show import shown
 from recombine.core.space import Array, Numbers
 
-HOLDS, FAILS = "holds", "does not hold"
-OPEN = "inconclusive"  # the interval crosses the bound
-MISSING = "not enough data"  # fewer seeds finished than the claim needs
 LEAST = 5  # seeds below which nothing is decided
 FRESH = 1000  # first seed where something was chosen by looking at the seeds from 0
 SECOND = 15  # seeds of a second stage

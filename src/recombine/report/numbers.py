@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, isfinite, log10
 
-import numpy as np
-
 
 def number(value: float | None) -> str:
     """Write a number with three significant digits, or two if it is very small or large.
@@ -38,6 +36,8 @@ def span(interval: Sequence[float] | None) -> str:
 
 def mean(values: Sequence[float]) -> str:
     """Write the mean of some values."""
+    import numpy as np  # lists of names and papers do without it
+
     return number(float(np.mean(values)) if len(values) else None)
 
 
