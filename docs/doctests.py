@@ -11,15 +11,8 @@ import griffe
 def fence(text: str) -> str:
     r"""Put every doctest of a text into a fenced block; a blank line ends it.
 
-    >>> print(fence("One:\n>>> 1 + 1\n2\n\nEnd.").replace("`", "'"))
-    One:
-    <BLANKLINE>
-    '''pycon
-    >>> 1 + 1
-    2
-    '''
-    <BLANKLINE>
-    End.
+    >>> fence("One:\n>>> 1\n1\n\nEnd.").splitlines()
+    ['One:', '', '```pycon', '>>> 1', '1', '```', '', 'End.']
     """
     lines, inside, fenced = [], False, False
     for line in text.splitlines():
