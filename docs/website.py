@@ -40,7 +40,7 @@ GROUPS = {  # of the API reference, by the package of a name
     "theory": "Theory",
     "tables": "Tables",
     "foresight": "Foresight",
-    "audit": "Audit",
+    "audits": "Audit",
     "maps": "Maps",
     "diagnostics": "Diagnostics",
     "models": "Models",
