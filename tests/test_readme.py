@@ -7,7 +7,7 @@ import pytest
 from tests.cli.test_main import call
 
 from recombine.cli.names import claims_of
-from recombine.cli.talk import errors, verdict
+from recombine.cli.talk import errors, sentence, verdict
 from recombine.core.claim import CLAIMS, HOLDS
 from recombine.core.registry import find
 from recombine.report.published import published
@@ -42,6 +42,11 @@ def the_decoders_fail(words, capsys, tmp_path):
     for record in records:
         assert words_of(record).startswith("it fits the training combinations and ")
         assert words_of(record).endswith("on the held-out ones")
+
+
+def test_the_tutorial_quotes_the_committed_record():
+    (_, cnn) = measured("liang2025.decoders_fail_in_the_hole")
+    assert sentence(cnn) in (ROOT / "docs" / "tutorial.md").read_text()
 
 
 def the_cnn_is_cured(words, capsys, tmp_path):
