@@ -220,7 +220,10 @@ BAD = {
     "negative stripes": (["run", SQUARE, "--stripes", "-1"], "-1"),
     "negative steps": (["run", SQUARE, "--size", "smoke", "--steps", "-3"], "-3"),
     "flat bump": (["run", SQUARE, "--size", "smoke", "--sigma", "0"], "sigma"),
-    "hole of another image": (["run", SQUARE, "--size", "smoke", "--hole", "0:9,0:3"], "leaves"),
+    "hole of another image": (
+        ["run", SQUARE, "--size", "smoke", "--hole", "0:9,0:3"],
+        "must lie within",
+    ),
     "hole that is none": (["run", SQUARE, "--size", "smoke", "--hole", "middle"], "'middle'"),
     "nothing shown": (["run", SQUARE, "--size", "smoke", "--hole", "0:7,0:7"], "No point"),
     "too shallow": (["run", SQUARE, "--decoder", "cnn", "--depth", "0"], "increase depth"),

@@ -7,8 +7,13 @@ from recombine.core.experiment import EXPERIMENTS
 from recombine.runs import trial
 from recombine.runs.device import DEVICE
 
+# These draw random numbers but train no network by `trial`: one samples additivity, one is what the
+# lab trains, and foresight fits scikit-learn's models.
+OTHERS = ("lippl2025.additivity", "lab.painted")
 TRAINED = [
-    name for name, e in EXPERIMENTS.items() if e.stochastic and name != "lippl2025.additivity"
+    name
+    for name, e in EXPERIMENTS.items()
+    if e.stochastic and name not in OTHERS and not name.startswith("foresight.")
 ]
 
 

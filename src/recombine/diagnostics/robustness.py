@@ -144,6 +144,7 @@ def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", OptimizeWarning)
+            warnings.filterwarnings("ignore", "overflow", RuntimeWarning)  # of a covariance
             (a, m, s, b, n, t), _ = curve_fit(hills, middle, height, p0=start, maxfev=5000)
     except (RuntimeError, OptimizeWarning) as problem:
         return Cut(None, f"the fit of two modes failed: {str(problem).splitlines()[0]}")

@@ -89,7 +89,7 @@ def pack(mask: Mask) -> str:
 def unpack(text: str, shape: tuple[int, int]) -> Mask:
     """Read a mask from hexadecimal digits.
 
-    >>> unpack("8421", (4, 4)).astype(int).trace()
+    >>> int(unpack("8421", (4, 4)).trace())
     4
     """
     count = shape[0] * shape[1]

@@ -21,7 +21,7 @@ def short(text: str, length: int = LONG) -> str:
     """Shorten a long level for print.
 
     >>> short("CC(C)C1=CC(=CC(=C1)C(C)C)C(C)CO", 16)
-    'CC(C)C1…C(C)C(C)CO'
+    'CC(C)C1…C)C(C)CO'
     """
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[half + 1 - length :]}"

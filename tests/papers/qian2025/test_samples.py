@@ -23,7 +23,7 @@ def test_every_set_repeats_the_first_samples_equally_often():
         rows, times = np.unique(data.z, axis=0, return_counts=True)
         assert (len(rows), set(times)) == (n, {32 // n})
         np.testing.assert_array_equal(data.z[:n], sets[-1].z[:n])
-    truth = [f(sets[-1].x[:, k]) for k, f in enumerate(sines(3, seed=147))]
+    truth = [f(sets[-1].x[:, k]) for k, f in enumerate(sines(3, seed=147, nested=True))]
     torch.testing.assert_close(sets[-1].y, torch.stack(truth, dim=1))
 
 
