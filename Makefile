@@ -24,8 +24,9 @@ DEMO := $(addprefix liang2025.,decoders_fit_what_they_see decoders_fail_in_the_h
 demo: setup
 	$(BIN)/recombine reproduce $(DEMO) --workers 2 --records runs/demo
 
+# Three processes for two cores: the tests of Slurm and of signals mostly wait.
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff format --check .
