@@ -36,8 +36,8 @@ lint: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
-# The picture of the README, from the records of the demo.
-picture: demo
+# The picture of the README, from the committed records.
+picture: setup
 	$(BIN)/python docs/picture.py
 
 # Measure every claim at quick size and write what is made from records: claims, README's table, citation.

@@ -19,7 +19,7 @@ from doctests import fence
 
 from recombine.core.registry import shelves
 from recombine.report.bibliography import Paper, papers
-from recombine.report.numbers import number, span
+from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
 from recombine.report.published import published
 from recombine.report.sections import pictures
@@ -75,6 +75,7 @@ def finish(text: str, name: str) -> str:
     """Fence doctests, write mathematics as MathML, and name links to files that are no pages."""
     up = "../" * name.count("/")
     text = text.replace("](decisions)", "](decisions.md)")
+    text = text.replace("](CHANGELOG.md)", "](changelog.md)")
     text = re.sub(r"\]\((?:\.\./)*benchmarks/README\.md\)", f"]({up}benchmarks.md)", text)
     text = text.replace("[notebooks](notebooks)", "notebooks (`notebooks/`)")
     text = re.sub(
@@ -147,7 +148,7 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
     ]
     for j in judged:
         if j.claim.role == "headline":
-            ours = f"{number(j.verdict.value)} {span(j.verdict.interval)}"
+            ours = " ".join(measured(*j.verdict.numbers))
             cells = [j.claim.sentence, j.claim.paper or "–", ours, f"**{j.verdict.outcome}**"]
             lines.append(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in cells)} |")
     return "\n".join([*lines, "", "```bibtex", paper.bibtex, "```"])
@@ -220,8 +221,9 @@ def assemble(target: Path) -> Path:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    for name in ("picture.png", "site.css", "site.js"):
-        (folder / name).write_bytes((ROOT / "docs" / name).read_bytes())
+    for pattern in ("picture.svg", "*.png", "site.css", "site.js"):
+        for file in (ROOT / "docs").glob(pattern):
+            (folder / file.name).write_bytes(file.read_bytes())
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     config["nav"] = present(config["nav"], names.__contains__)
     python = config["plugins"][1]["mkdocstrings"]["handlers"]["python"]

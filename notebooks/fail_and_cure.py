@@ -43,5 +43,4 @@ maps = {
     name: (arrays["error_map"] / scores["blank_ood"], arrays["support"])
     for name, (scores, arrays) in results.items()
 }
-figure = heat_maps(maps, names=("x", "y"))
-print(f"a figure of {figure.get_size_inches().round(1)} inches")
+heat_maps(maps, names=("x", "y"))

@@ -1,4 +1,4 @@
-"""Shared by all tests: shapes checked at run time, one thread, and an experiment that obeys."""
+"""Shared by all tests: shapes checked at run time, one thread, and a configurable experiment."""
 
 import importlib.util
 import os
@@ -52,7 +52,7 @@ collect_ignore = [
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let beartype check random items of lists; define the second device before any gradient.
+    """Check random items of lists with beartype; define the second device before any gradient.
 
     Torch counts the devices that gradients may visit once, when it computes the first one.
     """
@@ -82,7 +82,7 @@ FLAGS = [
 
 @dataclass(frozen=True)
 class Orders:
-    """What the obedient experiment is told to do."""
+    """What the test experiment does: sleep, fail, warn or diverge."""
 
     level: int = 0
     share: float = 0.5
@@ -92,7 +92,7 @@ class Orders:
 
 
 def obey(cfg: Orders, seeds: Sequence[int]) -> list[Result]:
-    """Score its level plus the seed, after doing as it is told."""
+    """Carry out the orders, then score level plus seed."""
     gate = Path(f"{cfg.log}.go")
     if cfg.log:
         with Path(cfg.log).open("a") as file:
@@ -118,13 +118,13 @@ if __name__ in sys.modules:
 
 @pytest.fixture
 def toy() -> Experiment:
-    """An experiment of one config, `Orders`, that does as it is told."""
+    """An experiment with the config `Orders`."""
     return TOY
 
 
 @pytest.fixture
 def shadow(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A device beside the CPU that keeps its tensors apart: see `shadow.py`."""
+    """A second device, emulated on the CPU: see `shadow.py`."""
     if "shadow" not in sys.modules:
         pytest.skip("this torch cannot define a device in Python")
     monkeypatch.setattr(torch, "Generator", sys.modules["shadow"].Generator)

@@ -1,4 +1,4 @@
-"""A second device for machines without one: tensors on `shadow` compute on the CPU, yet keep apart.
+"""An emulated second device: `shadow` tensors compute on the CPU but do not mix with CPU tensors.
 
 As with a GPU, shadow tensors do not mix with CPU tensors (except scalars), have no `.numpy()`, and
 take random numbers only from their device's generators. Importing this file registers the device.
@@ -67,7 +67,7 @@ GENERATORS: dict[int, torch.Generator] = {}  # of the shadow device, by what the
 
 
 class Generator(_Generator):
-    """Stands in for `torch.Generator`, which knows no shadow."""
+    """Replaces `torch.Generator`, which does not support this device."""
 
     def __new__(cls, device: Any = "cpu") -> "Generator":
         there = torch.device(device).type == DEVICE
@@ -120,7 +120,7 @@ _library.impl("_efficientzerotensor", torch.zeros, "PrivateUse1")
 
 
 def gru_cell(x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor) -> Tensor:
-    """Compute a GRU cell from plain operations; torch asks any device but the CPU for its own."""
+    """Compute a GRU cell from plain operations; torch has kernels for known devices only."""
     of_x, of_h = (linear(t, w, b).chunk(3, 1) for t, w, b in ((x, w_x, b_x), (h, w_h, b_h)))
     reset, update = ((a + b).sigmoid() for a, b in zip(of_x[:2], of_h[:2], strict=True))
     new = (of_x[2] + reset * of_h[2]).tanh()

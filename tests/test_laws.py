@@ -1,4 +1,4 @@
-"""Laws over the registries: what every task, model, diagnostic, experiment and claim obeys."""
+"""Laws over the registries, for every task, model, diagnostic, experiment and claim."""
 
 import json
 from dataclasses import asdict, fields, is_dataclass, replace
@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 from recombine.core.claim import CLAIMS, MISSING
 from recombine.core.diagnostic import DIAGNOSTICS, observe
@@ -18,7 +17,7 @@ from recombine.core.score import declared, schema
 from recombine.core.sets import box
 from recombine.core.task import TASKS, Data
 from recombine.models.decoders import mlp
-from recombine.report.plot import svg
+from recombine.report.panel import Figure
 from recombine.runs.judge import judge
 from recombine.runs.record import DONE, identify
 from recombine.runs.run import execute
@@ -34,25 +33,25 @@ def every(registry):
 
 @cache
 def smoke(name, cfg):
-    """Run an experiment over two seeds, once for all laws that ask."""
+    """Run an experiment over two seeds; cached."""
     return execute(EXPERIMENTS[name], cfg, [0, 1], size="smoke")
 
 
 @cache
 def smoke_split(name):
-    """Split a task by hiding a corner of its first two factors."""
+    """Split a task by holding out a corner of its first two factors."""
     task = TASKS[name]()
     sides = {
         f.name: (f.levels // 2, f.levels) if f.levels else ((f.low + f.high) / 2, f.high)
         for f in task.space.factors[:2]
     }
     n = None if task.space.listable else 64
-    return task, task.split(~box(sides), n=n, asked=64, rng=np.random.default_rng(0))
+    return task, task.split(~box(sides), n=n, queries=64, rng=np.random.default_rng(0))
 
 
 @cache
 def served(name):
-    """Find data that a model builder accepts: a task's, or what it draws, read backwards."""
+    """Find data that a model builder accepts: a task's, or with inputs and targets swapped."""
     datas = [smoke_split(task)[1].train for task in sorted(TASKS)]
     for data in (*datas, *[Data(d.z, d.y, d.x) for d in datas]):
         try:
@@ -101,16 +100,16 @@ def test_a_model_answers_in_the_targets_shape(name):
 
 @every(DIAGNOSTICS)
 def test_a_diagnostic_is_finite_and_repeatable_on_some_task(name):
-    found = {}
+    actual = {}
     for task in sorted(TASKS):
         world, split = smoke_split(task)
-        seen = observe(mlp(split.train, width=8, depth=1), world, split)
-        found = DIAGNOSTICS[name](seen)
-        again = DIAGNOSTICS[name](seen)
-        for key, value in found.items():
+        observation = observe(mlp(split.train, width=8, depth=1), world, split)
+        actual = DIAGNOSTICS[name](observation)
+        again = DIAGNOSTICS[name](observation)
+        for key, value in actual.items():
             assert np.asarray(value).dtype.kind == "U" or np.isfinite(value).all(), key
             np.testing.assert_array_equal(value, again[key])
-        if found:
+        if actual:
             return
     raise AssertionError(f"{name} measures nothing on any registered task")
 
@@ -226,14 +225,14 @@ def test_a_claim_reads_the_records_of_its_own_runs(name):
 @every(FIGURES)
 def test_a_picture_is_drawn_from_smoke_records_and_left_out_without(name):
     experiment = name.partition(": ")[0]
-    held = {}
+    runs_by_id = {}
     for claim in CLAIMS.values():
         if claim.experiment == experiment:
             for run in claim.runs("smoke").values():
                 cfg = EXPERIMENTS[experiment].configure("smoke", **run)
-                held |= {r.id: (r, arrays) for r, arrays in smoke(experiment, cfg)}
-    records = [r for r, _ in held.values()]
-    figure = FIGURES[name](records, lambda r: held[r.id][1])
+                runs_by_id |= {r.id: (r, arrays) for r, arrays in smoke(experiment, cfg)}
+    records = [r for r, _ in runs_by_id.values()]
+    figure = FIGURES[name](records, lambda r: runs_by_id[r.id][1])
     assert isinstance(figure, Figure)
-    assert "$" not in svg(figure)  # a page does not read formulas
+    assert "$" not in figure.svg()  # a page does not read formulas
     assert FIGURES[name]([], lambda r: {}) is None

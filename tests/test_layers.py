@@ -32,7 +32,8 @@ PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiede
 LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
-    *("runs", "report/grid", "report/numbers", "report/plot"),
+    *("runs", "report/grid", "report/numbers", "report/scale", "report/colors", "report/marks"),
+    *("report/chart", "report/panel", "report/plot"),
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "audits", "lab", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
@@ -66,36 +67,36 @@ def nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 def imported(path: Path) -> set[str]:
     """List the modules that a file imports, anywhere in it."""
-    found = set()
+    actual = set()
     for node in nodes(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {a.name for a in node.names}
+            actual |= {a.name for a in node.names}
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path.name} has a relative import; name the package"
             if FILES.get(
                 f"{str(node.module).replace('.', '/')}/__init__".removeprefix("recombine/")
             ):
-                found |= {f"{node.module}.{a.name}" for a in node.names}
+                actual |= {f"{node.module}.{a.name}" for a in node.names}
             elif node.module == "recombine":
-                found |= {f"recombine.{a.name}" for a in node.names}
+                actual |= {f"recombine.{a.name}" for a in node.names}
             else:
-                found.add(str(node.module))
-    return found
+                actual.add(str(node.module))
+    return actual
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_imports_point_downwards(name):
     if name == "core/__init__":
         return
-    own = layer(name)
-    assert own in LAYERS, f"give {own} its place in LAYERS"
+    own_layer = layer(name)
+    assert own_layer in LAYERS, f"give {own_layer} its place in LAYERS"
     for module in imported(FILES[name]) - {"recombine.__version__"}:
         if module.startswith("recombine."):
             other = layer(module.removeprefix("recombine.").replace(".", "/"))
             assert other in LAYERS, f"{name} imports {module}, which has no layer"
-            papers = own.startswith("papers/") and other.startswith("papers/")
-            below = LAYERS.index(other) < LAYERS.index(own) and not papers
-            assert below or other == own, f"{name} imports {module}, which is not below it"
+            papers = own_layer.startswith("papers/") and other.startswith("papers/")
+            below = LAYERS.index(other) < LAYERS.index(own_layer) and not papers
+            assert below or other == own_layer, f"{name} imports {module}, which is not below it"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,15 @@ def test_the_checks_above_see_a_violation(tmp_path):
 def test_the_entrance_loads_nothing_that_takes_long():
     code = "import sys, recombine; sys.exit('numpy' in sys.modules or 'scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_papers_and_their_figures_load_nothing_that_only_some_runs_need():
+    code = (
+        "import sys; from recombine.runs.discover import load_figures; load_figures();"
+        "sys.exit(str({'matplotlib', 'sklearn', 'scipy.stats', 'polars'} & set(sys.modules) or ''))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.stderr.strip() == ""
 
 
 def test_theory_tables_and_the_entrance_do_not_load_torch():

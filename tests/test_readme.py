@@ -91,6 +91,18 @@ def a_report_opens(words, capsys, tmp_path, monkeypatch):
     assert opened == [(tmp_path / "report.html").as_uri()]
 
 
+def all_claims_are_shown(words, capsys, tmp_path, monkeypatch):
+    from recombine.cli import commands
+
+    monkeypatch.chdir(tmp_path)
+    options = []
+    monkeypatch.setattr(commands, "_report", lambda how, names: options.append(how) or 0)
+    assert call(capsys, *words)[0] == 0
+    assert options[0].records == ROOT / "results"
+    assert options[0].page == Path("runs/published.html")
+    assert options[0].open
+
+
 YIELDS = "catalyst,solvent,yield\nA,x,1\nA,y,2\nB,x,2\nB,y,3\nC,x,5\n"
 
 
@@ -127,6 +139,7 @@ OUTCOMES = {
     "sweep liang2025.hidden_square --encoding population one_hot ramp --seeds 5": codes_are_swept,
     "reproduce lippl2025": claims_are_judged,
     "report --open": a_report_opens,
+    "report --published --open": all_claims_are_shown,
     "certify yields.csv --target yield": a_table_is_certified,
     "plan yields.csv --target yield --budget 3": a_plan_is_made,
     "lab": the_lab_is_served,
@@ -137,7 +150,8 @@ def commands_of(page):
     """List the commands in the blocks of a page, without their comments."""
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     lines = [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
-    return [line.removeprefix("recombine ") for line in lines if line.startswith("recombine ")]
+    matches = (re.fullmatch(r"(?:\.venv/bin/)?recombine (.*)", line) for line in lines)
+    return [match[1] for match in matches if match]
 
 
 def test_every_command_of_the_readme_has_an_outcome():
@@ -166,15 +180,7 @@ def test_the_claims_of_the_demo_exist():
     assert set(names) <= set(CLAIMS)
 
 
-def test_published_records_are_reported_anywhere(capsys, tmp_path, monkeypatch):
-    from recombine.cli import commands
-
-    monkeypatch.chdir(tmp_path)
-    options = []
-    monkeypatch.setattr(commands, "_report", lambda how, names: options.append(how) or 0)
-    assert call(capsys, "report", "--published")[0] == 0
-    assert options[0].records == ROOT / "results"
-    assert options[0].page == Path("runs/published.html")
+def test_published_records_name_their_own_folder(capsys):
     code, _, err = call(capsys, "report", "--published", "--records", "mine")
     assert code == 2
     assert "leave out --records" in err

@@ -56,13 +56,13 @@ class Links(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        self.places |= {found[k] for k in ("id", "name") if found.get(k)}
-        if tag == "a" and found.get("href"):
-            self.links.append(found["href"])
-        self.loads += [found[k] for k in ("src",) if found.get(k)]
-        if tag == "link" and found.get("rel") not in ("canonical", "alternate"):
-            self.loads.append(found.get("href", ""))
+        values = dict(attributes)
+        self.places |= {values[k] for k in ("id", "name") if values.get(k)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        self.loads += [values[k] for k in ("src",) if values.get(k)]
+        if tag == "link" and values.get("rel") not in ("canonical", "alternate"):
+            self.loads.append(values.get("href", ""))
 
 
 def test_every_page_of_the_navigation_that_exists_is_built(site, website):

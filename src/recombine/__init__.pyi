@@ -59,6 +59,7 @@ from recombine.lab.notebook import lab as lab
 from recombine.maps.compose import compose as compose
 from recombine.models.decoders import cnn as cnn
 from recombine.models.decoders import mlp as mlp
+from recombine.report.panel import Figure as Figure
 from recombine.runs.judge import judge as judge
 from recombine.runs.record import Record as Record
 from recombine.runs.run import execute as execute

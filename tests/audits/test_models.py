@@ -83,6 +83,16 @@ def test_images_are_audited_with_their_pictures(sums):
     assert {a.kind for a in answer.advice} == {"data", "model"}
 
 
+def test_many_classes_are_not_taken_for_images():
+    """Seventeen indicator columns are as long as a small image."""
+    z = grid(17, 6)
+    train = np.random.default_rng(0).random(len(z)) < 0.7
+    train |= (z == 0).any(axis=1)
+    answer = audit(z[:, 1], {"a": z[:, 0], "b": z[:, 1]}, targets=z[:, 0], train=train, budget=0)
+    assert "superposition" not in {r.name for r in answer.reasons}
+    assert "superposition" not in answer.evidence.numbers()
+
+
 def test_a_model_on_a_task_gets_the_papers_measurements():
     space = rc.grid(a=5, b=5)
     task = rc.Task(
@@ -136,7 +146,7 @@ BAD = {
     "changes shape": (lambda x: torch.zeros(len(x), len(x)), {}, "shape"),
     "too few": (lambda x: torch.zeros(3), {}, "one row per input"),
     "not finite": (lambda x: torch.full((len(x),), torch.nan), {}, "not finite in 42 of 42"),
-    "no model": ("model", {}, "cannot be evaluated"),
+    "no model": ("model", {}, "needs a torch module"),
     "inputs": (Ridge(), {"inputs": np.zeros((3, 2))}, "3 inputs for 42 rows"),
     "mask": (np.zeros(42), {"train": np.ones(3, dtype=bool)}, "boolean mask of the 42 rows"),
     "all": (np.zeros(42), {"train": np.ones(42, dtype=bool)}, "nothing is left to judge"),

@@ -193,14 +193,14 @@ def test_reproduce_judges_and_reports(capsys, tmp_path):
     code, out, _ = call(
         capsys, "reproduce", name, "--size", "smoke", "--workers", "2", "--json", *where
     )
-    found = json.loads(out)
+    answer = json.loads(out)
     assert code == 0
     keys = {"paper", "name", "sentence", "experiment", "verdict", "value", "interval", "seeds"}
-    assert all(keys | {"size"} <= set(c) for c in found["claims"])
-    assert {c["size"] for c in found["claims"]} == {"smoke"}
-    assert {c["seeds"] for c in found["claims"]} == {5}
+    assert all(keys | {"size"} <= set(c) for c in answer["claims"])
+    assert {c["size"] for c in answer["claims"]} == {"smoke"}
+    assert {c["seeds"] for c in answer["claims"]} == {5}
     assert "<html" in page.read_text()
-    assert found["claims"][0]["sentence"] in table.read_text()
+    assert answer["claims"][0]["sentence"] in table.read_text()
     code, out, _ = call(capsys, "report", "--records", tmp_path)
     assert code == 0
     assert "not enough data" in out  # smoke runs decide nothing

@@ -158,10 +158,10 @@ def claim(toy, monkeypatch):
 
 
 def record(toy, level, seed, size="quick", **changes) -> Record:
-    given = {"scores": {"score": level + seed + 0.1 * (seed % 2)}, **changes}
+    fields = {"scores": {"score": level + seed + 0.1 * (seed % 2)}, **changes}
     cfg = toy.configure(size, level=level)
     id = identify(toy, cfg, seed, size)
-    return Record(id, toy.name, size, jsonable(cfg), seed, **given)
+    return Record(id, toy.name, size, jsonable(cfg), seed, **fields)
 
 
 def evidence(**runs):
@@ -247,10 +247,10 @@ def test_evidence_is_a_sequence_and_has_named_runs():
         ({"score": "score"}, "needs a bound"),
         ({"score": "score", "above": 0, "name": ""}, "needs name= and sentence="),
         ({"score": "score", "above": 0, "sentence": ""}, "needs name= and sentence="),
-        ({"above": 0}, "needs score= too"),
+        ({"above": 0}, "needs score="),
         ({"score": "score", "above": 0, "seeds": 4}, "needs seeds >= 5; got seeds=4"),
         ({"score": "score", "above": 0, "runs": [{}, {}]}, "lists the run 'default' twice"),
-        ({"score": "score", "above": 0, "runs": []}, "needs one run or more"),
+        ({"score": "score", "above": 0, "runs": []}, "needs at least one run"),
         (
             {"score": "score", "above": 0, "runs": {"one": {}}, "compare": "one / two"},
             "run of claim 'bad' called 'two'",

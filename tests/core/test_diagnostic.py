@@ -142,7 +142,7 @@ def test_diagnostics_read_tensors_of_any_device(name):
         (lambda x: torch.full((len(x), 8, 8), torch.nan), "not finite at 64 of 64 points"),
         (lambda x: x[:1], "one row per input"),
         (lambda x: x.flatten(1)[:, :3], r"outputs of shape \(3,\), but the task's targets have"),
-        ("a.pt", "A model of type str cannot be evaluated"),
+        ("a.pt", "got a model of type str"),
     ],
 )
 def test_what_cannot_be_observed_is_refused(model, sentence):
@@ -153,7 +153,7 @@ def test_what_cannot_be_observed_is_refused(model, sentence):
 
 def test_outputs_that_do_not_fit_are_refused():
     task, split = split_bumps()
-    with pytest.raises(Refused, match="3 outputs for 64 query points"):
+    with pytest.raises(Refused, match="got 3 rows for 64 points"):
         Observed.from_outputs(task, split, np.zeros((3, 8, 8)))
     outputs = np.zeros((64, 8, 8))
     outputs[5, 0, 0] = np.inf

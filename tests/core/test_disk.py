@@ -1,4 +1,4 @@
-"""Files on disk: only regular ones are read and overwritten, and killed writers leave nothing."""
+"""Files on disk: only regular files are read or overwritten; killed writers leave nothing."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Spaces: blocks of coordinates, listed and numbered points, and what does not belong."""
+"""Spaces: blocks of coordinates, listed and numbered points, and invalid points."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_decoded_points_encode_to_the_same_points(space, n):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (lambda: Factor("a b"), "A factor is called 'a b'; use a plain name such as 'color'."),
+        (lambda: Factor("a b"), "needs a plain name such as 'color'; got 'a b'."),
         (lambda: Factor("a", dim=0), "needs dim >= 1; got dim=0"),
         (lambda: grid(a=-3), r"needs 1 to 2\*\*53 levels; got -3"),
         (lambda: grid(a=2**53 + 1), r"needs 1 to 2\*\*53 levels"),
@@ -85,22 +85,25 @@ def test_decoded_points_encode_to_the_same_points(space, n):
         (lambda: grid(a="cup"), r"grid\(a='cup'\) needs a number of levels or a list of labels"),
         (lambda: grid(a=2.5), r"grid\(a=2.5\) needs a number of levels or a list of labels"),
         (lambda: grid(a=[]), "levels; got 0"),
-        (lambda: grid(a=["cup", "cup"]), "has the label 'cup' twice"),
-        (lambda: grid(a=["cup", 1]), "has the label 1; labels are strings, and numbers are codes"),
+        (lambda: grid(a=["cup", "cup"]), "needs distinct labels; got 'cup' twice"),
+        (lambda: grid(a=["cup", 1]), "needs strings as labels; got 1"),
         (lambda: grid(a=3, b=3).encode(["cu"]), r"need a list of values each, as in \['cu'\]"),
-        (lambda: Factor("a", 3, labels=("cup",)), "3 levels but 1 labels"),
-        (lambda: Factor("a", labels=("cup",)), "None levels but 1 labels"),
+        (lambda: Factor("a", 3, labels=("cup",)), "got 1 labels for 3 levels"),
+        (lambda: Factor("a", labels=("cup",)), "got 1 labels for None levels"),
         (
             lambda: SHAPES.encode([("bowl", 1)]),
             "label of 'shape' called 'bowl'. Did you mean 'ball'?",
         ),
         (lambda: SHAPES.encode([("cup", "x")]), "Factor 'x' has no labels; got 'x'"),
-        (lambda: SHAPES.encode([("cup", None)]), "Factor 'x' was given None; it takes whole"),
+        (
+            lambda: SHAPES.encode([("cup", None)]),
+            "Factor 'x' takes whole numbers from 0 to 3; got None",
+        ),
         (lambda: SHAPES.encode([("cup", 4)]), "The rows give factor 'x' the value 4"),
         (lambda: SHAPES.encode([("cup",)]), "The rows have 1 values, but .* has 2 coordinates"),
         (lambda: SHAPES.check([("cup", 1)]), "are not numbers .* space.encode"),
         (lambda: SHAPES.check([(2, 1)]), "whole numbers from 0 to 1 or the labels cup, ball there"),
-        (lambda: Factor("a", low=1, high=1), "low must be below high"),
+        (lambda: Factor("a", low=1, high=1), "needs low < high"),
         (lambda: Space(()), "got none"),
         (lambda: grid(a=2) * grid(a=3), "'a' occurs twice"),
         (lambda: cube(a=2).size, "needs a finite space, but a is continuous"),

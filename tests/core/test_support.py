@@ -1,4 +1,4 @@
-"""Supports: the algebra of sets, drawing inside, and supports that hold nothing or fit nowhere."""
+"""Supports: the algebra of sets, sampling, and empty or mismatched supports."""
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ def test_supports_take_labels_where_a_factor_has_them(labelled, coded):
     [
         (values(shape=["bal"]), "label of 'shape' called 'bal'. Did you mean 'ball'?"),
         (values(x=["ball"]), "Factor 'x' has no labels; got 'ball'"),
-        (box(shape=("cone", "cup")), "low below high"),
+        (box(shape=("cone", "cup")), "low < high"),
         (box(x=("a", "b")), "Factor 'x' has no labels"),
         (table([("bowl", 1)]), "Did you mean 'ball'"),
         (axes("bowl", 1), "Did you mean 'ball'"),
@@ -228,13 +228,13 @@ def test_a_fraction_is_exact_and_chosen_by_its_seed(share):
         (band(1, "a", "c"), GRID, "There is no factor 'c'"),
         (band(1), MIXED, "equally many coordinates"),
         (band(1), grid(a=3), "two or more factors"),
-        (values(c=[0.5]), MIXED, "takes 2 of the numbers from 0 to 1 there"),
-        (values(a=[7]), GRID, "gives 'a' the value 7, but .* whole numbers from 0 to 4"),
+        (values(c=[0.5]), MIXED, "needs 2 numbers there: numbers from 0 to 1"),
+        (values(a=[7]), GRID, "gives 'a' the value 7; .* whole numbers from 0 to 4"),
         (values(a=[2.0]), CUBE, "numbers from 0 to 1"),
         (table([(0, 1, 2)]), GRID, r"points of table\(1 rows\) have 3 values, but .* has 2"),
         (table([(0, 9)]), GRID, "give factor 'b' the value 9"),
         (axes(0.5), CUBE, r"points of axes\(0.5\) have 1 values, but .* has 2"),
-        (fraction(0.5), CUBE, "Give it discrete factors"),
+        (fraction(0.5), CUBE, "needs a space of discrete factors"),
         (fraction(0.001), GRID, "No point of"),
     ],
     ids=str,
@@ -247,17 +247,17 @@ def test_a_support_of_nothing_or_of_another_space_is_refused(support, space, sen
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (lambda: box(a=(3, 3)), "low below high"),
-        (lambda: box(a=5), "low below high"),
-        (lambda: box(a="01"), "low below high"),
-        (lambda: values(a=[]), "allows nothing"),
+        (lambda: box(a=(3, 3)), "low < high"),
+        (lambda: box(a=5), "low < high"),
+        (lambda: box(a="01"), "low < high"),
+        (lambda: values(a=[]), "needs at least one value"),
         (lambda: values(a="12"), r"values\(a='12'\) needs a list, as in values\(a=\['12'\]\)"),
         (lambda: values(a=3), r"values\(a=3\) needs a list, as in values\(a=\[3\]\)"),
         (lambda: cross(a="12"), "needs a list"),
-        (lambda: values(a=[None]), "was given None; use numbers or labels"),
+        (lambda: values(a=[None]), "needs numbers or labels; got None"),
         (lambda: cross(), "needs at least one factor"),
         (lambda: band(0), "needs width > 0"),
-        (lambda: table([]), "shows nothing"),
+        (lambda: table([]), "needs at least one combination"),
         (lambda: table("12"), "needs a list of rows"),
         (lambda: table([(0, 1), (2,)]), "rows of different lengths"),
         (lambda: fraction(0), "needs 0 < share <= 1; got share=0"),

@@ -1,4 +1,4 @@
-"""Tasks: data at points, splits by a support, codes, and the warning that a split hides a value."""
+"""Tasks: data at points, splits, codes, and warnings about values absent from training."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_random_split_follows_its_rng_and_stays_inside():
     task, support = product(cube(a=1, b=1)), ~box(a=(0.5, 1), b=(0.5, 1))
 
     def split(seed):
-        return task.split(support, n=30, asked=50, rng=np.random.default_rng(seed))
+        return task.split(support, n=30, queries=50, rng=np.random.default_rng(seed))
 
     one, again, other = split(0), split(0), split(1)
     assert (len(one.train), len(one.query)) == (30, 50)
@@ -46,7 +46,7 @@ def test_a_random_split_follows_its_rng_and_stays_inside():
 def test_a_finite_space_too_large_to_list_is_asked_by_draws(rng):
     task = product(grid(a=3000, b=3000))
     with pytest.warns(NotCompositional):
-        split = task.split(box(a=(0, 1500)), n=20, asked=30, rng=rng)
+        split = task.split(box(a=(0, 1500)), n=20, queries=30, rng=rng)
     assert len(split.query) == 30
 
 
@@ -85,8 +85,8 @@ def test_the_record_of_such_a_run_says_so():
     ("bad", "sentence"),
     [
         (lambda t: t.split(box(a=(0, 2)), n=5), "A random split needs rng"),
-        (lambda t: t.split(box(a=(0, 2)), n=0), "needs n >= 1 and asked >= 1; got n=0"),
-        (lambda t: t.split(box(a=(0, 2)), asked=-1), "got n=None and asked=-1"),
+        (lambda t: t.split(box(a=(0, 2)), n=0), "needs n >= 1 and queries >= 1; got n=0"),
+        (lambda t: t.split(box(a=(0, 2)), queries=-1), "got n=None and queries=-1"),
         (lambda t: t.split(box(a=(9, 10))), "widen the support"),
         (lambda t: t.split(box(a=(0, 2)), query=box(a=(9, 10))), "widen the support"),
         (lambda t: t.split(box(x=(0, 2))), "There is no factor 'x'"),
@@ -111,8 +111,8 @@ def test_codes_write_one_value_as_a_vector():
     assert one_hot(4)(two).tolist() == [0, 0, 1, 0]
     assert ramp(0.5)(two).tolist() == [1.0]
     torch.testing.assert_close(population(4, 1.0)(two), torch.exp(-torch.tensor([4, 1, 0, 1]) / 2))
-    both = join(code("one_hot", 3), code("ramp", 3))
-    assert both(torch.tensor([1.0, 2.0])).tolist() == [0, 1, 0, 2]
+    joined = join(code("one_hot", 3), code("ramp", 3))
+    assert joined(torch.tensor([1.0, 2.0])).tolist() == [0, 1, 0, 2]
 
 
 def test_a_bump_lies_at_column_x_and_row_y_with_its_width():
@@ -148,7 +148,7 @@ def test_levels_that_float32_rounds_to_others_are_refused():
         2**24,
         2**24 + 2,
     ]
-    with pytest.raises(Refused, match="'a' has the value 16777217, which float32 cannot tell"):
+    with pytest.raises(Refused, match="'a' has the value 16777217, which float32 cannot represent"):
         task.data(np.array([[2.0**24], [2.0**24 + 1]]))
     smooth = Task(cube(a=1), inputs=lambda z: z, targets=lambda z: z)
     assert len(smooth.data(np.array([[0.1]]))) == 1

@@ -1,4 +1,4 @@
-"""What happens inside decoders, against answers known beforehand: geometry, kernels, copies."""
+"""Diagnostics of decoders on known answers: geometry, kernels, superposition."""
 
 import numpy as np
 import pytest
@@ -41,14 +41,14 @@ ALL = (transport, ranks, factorization, kernel_fits, superposition)
 
 
 def observed(outputs, size=28) -> Observed:
-    """See outputs, made from the targets, on the paper's bumps and hole."""
+    """Observe outputs computed from the targets, on the paper's bumps and hole."""
     task = bumps(size)
     split = task.split(~hole("center", size))
     return Observed(task, split, outputs(split.query.y), nn.Identity())
 
 
 def population(n=12):
-    """Two population codes, one a factor, side by side: (n, n, 2n)."""
+    """Two population codes, one per factor, side by side: (n, n, 2n)."""
     code = np.exp(-(np.subtract.outer(np.arange(n), np.arange(n)) ** 2) / 2.0)
     return np.concatenate(
         [np.repeat(code[:, None], n, axis=1), np.repeat(code[None], n, axis=0)], axis=2
@@ -60,11 +60,11 @@ def population(n=12):
 
 def test_a_known_map_has_its_metric_everywhere():
     r, c = np.indices((5, 7)).astype(float)
-    found = metric(np.stack([2 * r, 3 * c], axis=-1))
-    np.testing.assert_allclose(found.g00, 4)
-    np.testing.assert_allclose(found.g11, 9)
-    np.testing.assert_allclose(found.g01, 0)
-    np.testing.assert_allclose(found.volume, 6)
+    geometry = metric(np.stack([2 * r, 3 * c], axis=-1))
+    np.testing.assert_allclose(geometry.g00, 4)
+    np.testing.assert_allclose(geometry.g11, 9)
+    np.testing.assert_allclose(geometry.g01, 0)
+    np.testing.assert_allclose(geometry.volume, 6)
     polar = metric(np.stack([r * np.cos(c / 50), r * np.sin(c / 50)], axis=-1))
     np.testing.assert_allclose(polar.volume[:, 1:-1], (r / 50)[:, 1:-1], rtol=1e-3)
 
@@ -84,18 +84,20 @@ def test_a_separable_code_is_factorized_and_an_entangled_one_less(rng):
 def test_metrics_of_a_model_are_those_of_its_activations(shape, rng):
     model = nn.Sequential(nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, 3))
     x = torch.tensor(rng.normal(size=(shape[0] * shape[1], 5)), dtype=torch.float32)
-    for name, found in zip("012", metrics(model, x, list("012"), shape), strict=True):
+    for name, geometry in zip("012", metrics(model, x, list("012"), shape), strict=True):
         table = features(model, x, name).double().numpy().reshape(*shape, -1)
         down, across = np.gradient(table, axis=(0, 1))
-        for g, (a, b) in zip(found, ((down, down), (across, across), (down, across)), strict=True):
+        for g, (a, b) in zip(
+            geometry, ((down, down), (across, across), (down, across)), strict=True
+        ):
             np.testing.assert_allclose(g, (a * b).sum(axis=2), rtol=1e-5, atol=1e-6)
     assert not any(part._forward_hooks for part in model.modules())
 
 
 def test_the_volume_ratio_compares_outside_with_inside():
     r, c = np.indices((12, 12)).astype(float)
-    found = metric(np.stack([np.where(r < 6, r, 5 + 3 * (r - 5)), c], axis=-1))
-    far = found._replace(**{n: g[[0, 1, 2, 9, 10, 11]] for n, g in found._asdict().items()})
+    geometry = metric(np.stack([np.where(r < 6, r, 5 + 3 * (r - 5)), c], axis=-1))
+    far = geometry._replace(**{n: g[[0, 1, 2, 9, 10, 11]] for n, g in geometry._asdict().items()})
     inside = np.arange(6)[:, None] < np.full(12, 3)
     assert far.volume_ratio(inside) == pytest.approx(3)
     assert np.isnan(far.volume_ratio(np.ones((6, 12), dtype=bool)))
@@ -113,9 +115,9 @@ def test_a_single_row_is_no_grid(shape):
 def test_rank_counts_directions(rng):
     basis = np.linalg.qr(rng.normal(size=(50, 3)))[0]
     for rows in (200, 20):  # more and fewer examples than units
-        found = gram_rank(centered_gram([rng.normal(size=(rows, 3)) @ basis.T + 7]))
-        assert (found.above, found.energy) == (3, 3)
-        assert 2 < found.participation <= 3 + 1e-9
+        dimension = gram_rank(centered_gram([rng.normal(size=(rows, 3)) @ basis.T + 7]))
+        assert (dimension.above, dimension.energy) == (3, 3)
+        assert 2 < dimension.participation <= 3 + 1e-9
     assert gram_rank(np.zeros((5, 5))) == (0, 0, 0)
 
 
@@ -135,12 +137,12 @@ def test_the_input_is_measured_like_any_layer():
     for encoding in ("population", "ramp"):
         task = bumps(10, encoding=encoding)
         split = task.split(~hole("center", 10))
-        found = transport(observe(mlp(split.train, width=32, depth=2), task, split))
-        assert found["factorization_input"] == pytest.approx(1)
-        assert found["transport_layers"].tolist() == ["input", "1", "2", "3", "4", "5", "output"]
-        assert found["factorization_least"] < 0.99
-        shape = found["transport_volume"].shape
-        assert shape == found["transport_factorization"].shape == (7,)
+        measured = transport(observe(mlp(split.train, width=32, depth=2), task, split))
+        assert measured["factorization_input"] == pytest.approx(1)
+        assert measured["transport_layers"].tolist() == ["input", "1", "2", "3", "4", "5", "output"]
+        assert measured["factorization_least"] < 0.99
+        shape = measured["transport_volume"].shape
+        assert shape == measured["transport_factorization"].shape == (7,)
 
 
 # one pass
@@ -155,15 +157,15 @@ def seen_cnn(size=10, **options) -> Observed:
 @pytest.mark.parametrize("room", [1 << 28, 3000])
 @pytest.mark.parametrize("chunk", [None, 7])
 def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
-    seen = seen_cnn()
-    x, model = seen.split.query.x, seen.model
-    held = {}
+    observation = seen_cnn()
+    x, model = observation.split.query.x, observation.model
+    measured = {}
     for name, rows in all_features(model, x, ["2", "3", "5"], room=room, chunk=chunk):
         assert rows.numel() <= max(room, len(x))
-        held.setdefault(name, []).append(rows)
-    assert list(held) == ["2", "3", "5"]
+        measured.setdefault(name, []).append(rows)
+    assert list(measured) == ["2", "3", "5"]
     with torch.no_grad():
-        for name, pieces in held.items():
+        for name, pieces in measured.items():
             alone = model[: int(name) + 1](x).flatten(1)
             torch.testing.assert_close(torch.cat(pieces, dim=1), alone)
     assert not any(part._forward_hooks for part in model.modules())
@@ -172,22 +174,22 @@ def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
 def test_what_works_in_place_does_not_change_what_was_read():
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
     x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
-    found = dict(all_features(model, x, ["0", "1"]))
-    torch.testing.assert_close(found["0"], model[0](x).detach())
-    torch.testing.assert_close(found["1"], found["0"].relu())
+    values = dict(all_features(model, x, ["0", "1"]))
+    torch.testing.assert_close(values["0"], model[0](x).detach())
+    torch.testing.assert_close(values["1"], values["0"].relu())
 
 
 def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
-    seen = seen_cnn()
-    x, inside, shape = seen.split.query.x, seen.split.inside, (10, 10)
+    observation = seen_cnn()
+    x, inside, shape = observation.split.query.x, observation.split.inside, (10, 10)
     passed = []
-    seen.model.register_forward_hook(lambda model, given, gave: passed.append(len(gave)))
-    found, arrays = measure(seen, ("transport", "ranks", "factorization"))
+    observation.model.register_forward_hook(lambda model, inputs, gave: passed.append(len(gave)))
+    measured, arrays = measure(observation, ("transport", "ranks", "factorization"))
     assert sum(passed) <= 2 * len(x) + 10  # beside some trials of two inputs each
-    names = stages(seen.model, x)
-    rows = {name: features(seen.model, x, name).numpy() for name in names[1:]}
+    names = stages(observation.model, x)
+    rows = {name: features(observation.model, x, name).numpy() for name in names[1:]}
     rows = {"input": x.flatten(1).numpy(), **rows}
-    rows["output"] = seen.outputs.flatten(1).numpy()
+    rows["output"] = observation.outputs.flatten(1).numpy()
     assert arrays["transport_layers"].tolist() == arrays["kernel_layers"].tolist() == [*rows]
     for i, (name, a) in enumerate(rows.items()):
         by_row, by_col = np.gradient(a.astype(float).reshape(*shape, -1), axis=(0, 1))
@@ -195,8 +197,8 @@ def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
             (u * v).sum(2) for u, v in ((by_row, by_row), (by_col, by_col), (by_row, by_col))
         )
         volume = np.sqrt(np.abs(g00 * g11 - g01**2))
-        held = inside.reshape(shape)
-        ratio = volume[~held].mean() / volume[held].mean()
+        training = inside.reshape(shape)
+        ratio = volume[~training].mean() / volume[training].mean()
         assert arrays["transport_volume"][i] == pytest.approx(ratio, rel=1e-5)
         assert arrays["transport_factorization"][i] == pytest.approx(
             1 - np.abs(g01).mean() / (g00 + g11).mean(), rel=1e-6
@@ -212,22 +214,22 @@ def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
             assert [arrays[f"ranks_{way}"][i] for way in ("participation", "above", "energy")] == (
                 pytest.approx(list(gram_rank(centered_gram([a]))), rel=1e-6)
             )
-    assert found["kernel_sum_output"] == arrays["kernel_sum"][-1]
-    assert found["kernel_product_input"] == arrays["kernel_product"][0]
-    last = names.index(last_hidden(seen.model, names))
-    assert found["factorization_last"] == arrays["transport_factorization"][last]
-    assert found["volume_ratio_last"] == arrays["transport_volume"][last]
+    assert measured["kernel_sum_output"] == arrays["kernel_sum"][-1]
+    assert measured["kernel_product_input"] == arrays["kernel_product"][0]
+    last = names.index(last_hidden(observation.model, names))
+    assert measured["factorization_last"] == arrays["transport_factorization"][last]
+    assert measured["volume_ratio_last"] == arrays["transport_volume"][last]
 
 
 def test_the_metric_is_a_form_of_the_gram_matrix(rng):
     table = rng.normal(size=(5, 6, 40))
     k = centered_gram([table.reshape(30, -1)]).reshape(5, 6, 5, 6)
-    found = metric(table)
+    geometry = metric(table)
     a, b, c, d = (2, 2), (4, 2), (3, 1), (3, 3)  # above, below, left and right of (3, 2)
     square = (k[*a, *a] + k[*b, *b] - 2 * k[*a, *b]) / 4
     across = (k[*b, *d] - k[*b, *c] - k[*a, *d] + k[*a, *c]) / 4
-    assert found.g00[3, 2] == pytest.approx(square)
-    assert found.g01[3, 2] == pytest.approx(across)
+    assert geometry.g00[3, 2] == pytest.approx(square)
+    assert geometry.g01[3, 2] == pytest.approx(across)
 
 
 def test_gram_matrices_are_exact_for_large_means_and_for_what_does_not_vary(rng):
@@ -258,10 +260,10 @@ def test_a_world_with_stripes_is_measured_where_it_is_asked():
     task = striped_bumps(7)
     whole = box(x=(0, 7), y=(0, 7))
     split = task.split(whole & ~hole("center", 7), query=whole)
-    found, arrays = measure(observe(mlp(split.train, width=16, depth=1), task, split), NAMES)
+    measured, arrays = measure(observe(mlp(split.train, width=16, depth=1), task, split), NAMES)
     assert arrays["transport_maps"].shape == (5, 7, 7)
     assert arrays["kernel_spectra"].shape == (5, 16)
-    assert found["factorization_input"] == pytest.approx(1)
+    assert measured["factorization_input"] == pytest.approx(1)
 
 
 def test_asked_points_may_come_in_any_order(rng):
@@ -299,9 +301,9 @@ def test_a_model_that_diverged_is_refused_or_leaves_finite_numbers_of_its_layers
         model[3].weight.fill_(float("nan"))
     with pytest.raises(Refused, match="not finite at 64 of 64 points"):
         observe(model, task, split)
-    found, arrays = measure(observe(model, task, split, finite=False), NAMES)
+    measured, arrays = measure(observe(model, task, split, finite=False), NAMES)
     assert arrays["kernel_layers"].tolist() == ["input", "1", "2"]
-    values = [*found.values(), *arrays.values()]
+    values = [*measured.values(), *arrays.values()]
     assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in values)
 
 
@@ -323,9 +325,9 @@ def test_layers_that_cannot_be_read_are_refused():
     task = bumps(6)
     data = task.data(task.space.points())
     model = nn.Sequential(*[nn.Flatten(), nn.Linear(12, 12), nn.ReLU()])
-    named = nn.ModuleDict({"hidden": nn.Linear(12, 3)})
+    modules = nn.ModuleDict({"hidden": nn.Linear(12, 3)})
     with pytest.raises(Refused, match=r"no layer 'hiden'. Did you mean 'hidden'\?"):
-        features(named, data.x, "hiden")
+        features(modules, data.x, "hiden")
     with pytest.raises(Refused, match="There is no layer ''"):
         list(all_features(model, data.x, ["1", ""]))
 
@@ -372,20 +374,20 @@ def test_a_hole_over_whole_rows_is_not_compositional(stripes):
 
 def test_a_product_kernel_is_one_product(rng):
     a, b = (v @ v.T for v in (rng.normal(size=(5, 3)), rng.normal(size=(6, 4))))
-    found = schmidt(np.kron(a, b), (5, 6))
-    assert found.product == pytest.approx(1)
-    assert found.rank == pytest.approx(1)
-    assert found.terms == 1
-    assert found.sum < 0.9
+    spectrum = schmidt(np.kron(a, b), (5, 6))
+    assert spectrum.product == pytest.approx(1)
+    assert spectrum.rank == pytest.approx(1)
+    assert spectrum.terms == 1
+    assert spectrum.sum < 0.9
 
 
 def test_a_sum_kernel_is_two_products():
     n = 12
     rows = population(n).reshape(n * n, -1)
-    found = schmidt(rows @ rows.T, (n, n))
-    assert found.sum == pytest.approx(1)
-    assert found.terms == 2
-    assert 1 < found.rank <= 2
+    spectrum = schmidt(rows @ rows.T, (n, n))
+    assert spectrum.sum == pytest.approx(1)
+    assert spectrum.terms == 2
+    assert 1 < spectrum.rank <= 2
     centered = schmidt(centered_gram([rows]), (n, n))
     assert (centered.sum, centered.terms) == (pytest.approx(1), 2)
     assert centered.rank == pytest.approx(2)  # two orthogonal terms of the same size
@@ -393,10 +395,10 @@ def test_a_sum_kernel_is_two_products():
 
 def test_a_random_kernel_is_neither(rng):
     rows = rng.normal(size=(64, 64))
-    found = schmidt(rows + rows.T, (8, 8))
-    assert found.product < 0.2
-    assert found.sum < 0.2
-    assert found.rank > 20
+    spectrum = schmidt(rows + rows.T, (8, 8))
+    assert spectrum.product < 0.2
+    assert spectrum.sum < 0.2
+    assert spectrum.rank > 20
 
 
 def test_the_spectrum_is_that_of_the_kernel_read_entry_by_entry(rng):
@@ -426,12 +428,12 @@ def test_kernels_of_another_grid_are_refused(shape, side, why):
 @pytest.mark.parametrize("polarity", ["dark", "bright"])
 def test_the_three_valued_kernel_has_its_known_error(shared, error, polarity):
     split = bumps(28, polarity=polarity).split(~hole("center", 28))
-    found = kernel_fit(
+    regression = kernel_fit(
         split.query.y.numpy(), split.query.z, split.inside, "three_valued", ((shared,),)
     )
-    assert found.ood == pytest.approx(error, abs=5e-5)
-    assert found.id < 1e-14
-    assert found.loo > 1e-3  # what it fits exactly it could not foretell
+    assert regression.ood == pytest.approx(error, abs=5e-5)
+    assert regression.id < 1e-14
+    assert regression.loo > 1e-3  # what it fits exactly it could not foretell
 
 
 def test_the_kernel_that_made_the_outputs_is_found(rng):
@@ -445,11 +447,11 @@ def test_the_kernel_that_made_the_outputs_is_found(rng):
     }
     for kind, k in made.items():
         root = np.linalg.cholesky(k + 1e-9 * np.eye(len(k)))  # outputs are draws with covariance k
-        found = kernel_fit(root @ rng.normal(size=(len(k), 400)), z, inside, kind)
+        regression = kernel_fit(root @ rng.normal(size=(len(k), 400)), z, inside, kind)
         scales = {"factorized": (1.0, 4.0), "radial": (2.0,), "three_valued": (0.3,)}
-        assert found.scales == scales[kind]
-        assert found.id < 1e-9 < found.loo
-        assert found.r2 > 0.1
+        assert regression.scales == scales[kind]
+        assert regression.id < 1e-9 < regression.loo
+        assert regression.r2 > 0.1
 
 
 def test_scales_are_chosen_on_seen_cells_only(rng):
@@ -478,10 +480,10 @@ def test_kernel_fits_refuse_what_they_cannot_fit():
 # superposition
 
 
-def row_and_column(seen: Observed) -> torch.Tensor:
-    """At every cell, the sum of some shown images of its row and of its column."""
-    at = seen.split.query.z
-    images = seen.split.query.y.reshape(28, 28, 28, 28)
+def row_and_column(observation: Observed) -> torch.Tensor:
+    """At every cell, the sum of some training images of its row and of its column."""
+    at = observation.split.query.z
+    images = observation.split.query.y.reshape(28, 28, 28, 28)
     return torch.stack(
         [
             1.5 - images[int(x), [1, 4, 25]].sum(0) / 3 - images[[2, 26], int(y)].mean(0)
@@ -491,26 +493,30 @@ def row_and_column(seen: Observed) -> torch.Tensor:
 
 
 def test_superpositions_of_training_images_score_one():
-    seen = observed(lambda y: y)
-    found = superposition(Observed(seen.task, seen.split, row_and_column(seen), seen.model))
-    assert found["superposition_images"] == pytest.approx(1, abs=1e-3)
-    assert found["superposition_index"] > 0.9
+    observation = observed(lambda y: y)
+    measured = superposition(
+        Observed(
+            observation.task, observation.split, row_and_column(observation), observation.model
+        )
+    )
+    assert measured["superposition_images"] == pytest.approx(1, abs=1e-3)
+    assert measured["superposition_index"] > 0.9
 
 
 def test_what_is_drawn_right_is_no_superposition():
-    found = superposition(observed(lambda y: y))
-    assert found["superposition_truth"] == pytest.approx(1, abs=1e-6)
-    assert found["superposition_images"] == found["superposition_perfect"] < 0.4
-    assert found["superposition_index"] < -0.6
+    measured = superposition(observed(lambda y: y))
+    assert measured["superposition_truth"] == pytest.approx(1, abs=1e-6)
+    assert measured["superposition_images"] == measured["superposition_perfect"] < 0.4
+    assert measured["superposition_index"] < -0.6
     scaled = superposition(observed(lambda y: 3 - 2 * y))
     assert scaled["superposition_truth"] == pytest.approx(1, abs=1e-6)
 
 
 def test_noise_is_neither_and_a_blank_has_no_index():
     noise = torch.randn(784, 28, 28, generator=torch.Generator().manual_seed(0))
-    found = superposition(observed(lambda y: noise))
-    assert found["superposition_images"] < 0.05
-    assert found["superposition_truth"] < 0.05
+    measured = superposition(observed(lambda y: noise))
+    assert measured["superposition_images"] < 0.05
+    assert measured["superposition_truth"] < 0.05
     assert superposition(observed(torch.ones_like)) == {}
 
 
@@ -541,9 +547,9 @@ def test_nothing_is_measured_without_a_two_factor_grid(space, measure):
 def test_a_whole_decoder_is_measured_in_finite_numbers(measure):
     task = bumps(10)
     split = task.split(~hole("center", 10))
-    found = measure(observe(cnn(split.train, channels=3, depth=1), task, split))
-    assert found
-    assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in found.values())
+    measured = measure(observe(cnn(split.train, channels=3, depth=1), task, split))
+    assert measured
+    assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in measured.values())
 
 
 def test_a_layer_that_does_not_vary_is_left_out():
@@ -552,8 +558,8 @@ def test_a_layer_that_does_not_vary_is_left_out():
     model = mlp(split.train, width=16, depth=1)
     with torch.no_grad():
         model[1].bias -= 1e3  # every unit is silent
-    seen = observe(model, task, split)
-    assert transport(seen)["transport_layers"].tolist() == ["input", "1"]
-    assert factorization(seen)["kernel_layers"].tolist() == ["input", "1"]
-    assert factorization(seen)["kernel_sum"][0] == pytest.approx(1)
-    assert superposition(seen) != {}  # the readout's biases make an image
+    observation = observe(model, task, split)
+    assert transport(observation)["transport_layers"].tolist() == ["input", "1"]
+    assert factorization(observation)["kernel_layers"].tolist() == ["input", "1"]
+    assert factorization(observation)["kernel_sum"][0] == pytest.approx(1)
+    assert superposition(observation) != {}  # the readout's biases make an image

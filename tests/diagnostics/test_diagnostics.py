@@ -1,4 +1,4 @@
-"""Diagnostics against answers known beforehand, on outputs made by hand and on known networks."""
+"""Diagnostics on known answers: hand-made outputs and known networks."""
 
 import numpy as np
 import pytest
@@ -18,38 +18,38 @@ from recombine.tasks.bumps import bumps, hole
 
 
 def observed(outputs, task: Task | None = None, support: Support | None = None) -> Observed:
-    """See a model that gives `outputs(targets)`, by default on the paper's bumps and hole."""
+    """Observe `outputs(targets)`, by default on the paper's bumps and hole."""
     task = task or bumps(28)
     split = task.split(support or ~hole("center", 28))
     return Observed(task, split, outputs(split.query.y), nn.Identity())
 
 
 def test_a_perfect_answer_has_no_risk_and_every_position():
-    seen = observed(lambda y: y)
-    found = risk(seen)
-    assert (found["risk_id"], found["risk_ood"], found["mse_ood"]) == (0, 0, 0)
-    assert position(seen) == {"position_id": 1, "position_ood": 1, "position_deep": 1}
-    assert np.nansum(error_map(seen)["error_map"]) == 0
+    observation = observed(lambda y: y)
+    measured = risk(observation)
+    assert (measured["risk_id"], measured["risk_ood"], measured["mse_ood"]) == (0, 0, 0)
+    assert position(observation) == {"position_id": 1, "position_ood": 1, "position_deep": 1}
+    assert np.nansum(error_map(observation)["error_map"]) == 0
 
 
 @pytest.mark.parametrize(("polarity", "background"), [("dark", 1.0), ("bright", 0.0)])
 def test_a_blank_answer_scores_one_and_its_error_is_known(polarity, background):
     task = bumps(28, polarity=polarity)
-    found = risk(observed(lambda y: torch.full_like(y, background), task))
-    assert found["risk_id"] == found["risk_ood"] == 1
-    assert found["blank_ood"] == pytest.approx(0.00401, abs=5e-6)
-    assert found["blank_id"] == pytest.approx(0.00380, abs=5e-6)
+    measured = risk(observed(lambda y: torch.full_like(y, background), task))
+    assert measured["risk_id"] == measured["risk_ood"] == 1
+    assert measured["blank_ood"] == pytest.approx(0.00401, abs=5e-6)
+    assert measured["blank_id"] == pytest.approx(0.00380, abs=5e-6)
     assert blank(task.data(task.space.points()).y) == pytest.approx(background, abs=1e-6)
 
 
 def test_the_truth_over_the_hole_is_a_third_additive():
-    found = additivity(observed(lambda y: y))
-    assert found["additive_truth"] == found["additive_ood"] == pytest.approx(0.327, abs=5e-4)
+    measured = additivity(observed(lambda y: y))
+    assert measured["additive_truth"] == measured["additive_ood"] == pytest.approx(0.327, abs=5e-4)
 
 
 def test_a_superposition_of_images_is_additive():
-    found = additivity(observed(lambda y: y[:, :1, :] + y[:, :, :1]))
-    assert found["additive_ood"] == pytest.approx(1)
+    measured = additivity(observed(lambda y: y[:, :1, :] + y[:, :, :1]))
+    assert measured["additive_ood"] == pytest.approx(1)
     a, b = np.random.default_rng(0).normal(size=(2, 5, 1))
     assert additive_share((a + b.T)[..., None]) == pytest.approx(1)
     centered = (a - a.mean()) * (b - b.mean()).T
@@ -62,11 +62,11 @@ def test_additivity_needs_a_hidden_rectangle():
 
 
 def test_position_is_read_the_right_way_round():
-    seen = observed(lambda y: y.transpose(1, 2))
-    z = seen.split.query.z
+    observation = observed(lambda y: y.transpose(1, 2))
+    z = observation.split.query.z
     near_diagonal = np.abs(z[:, 0] - z[:, 1]) <= 1
-    for name, rows in (("id", seen.split.inside), ("ood", ~seen.split.inside)):
-        assert position(seen)[f"position_{name}"] == near_diagonal[rows].mean() < 0.2
+    for name, rows in (("id", observation.split.inside), ("ood", ~observation.split.inside)):
+        assert position(observation)[f"position_{name}"] == near_diagonal[rows].mean() < 0.2
     image = torch.ones(1, 4, 6)
     image[0, 1, 5] = 0.0
     assert peak(image, 1.0).tolist() == [[1, 5]]
@@ -74,8 +74,8 @@ def test_position_is_read_the_right_way_round():
 
 @pytest.mark.parametrize(("shift", "right"), [(1, True), (2, False)])
 def test_position_forgives_one_pixel_on_both_axes(shift, right):
-    found = position(observed(lambda y: y.roll((shift, shift), dims=(1, 2))))
-    assert found["position_ood"] == right  # the hole is far from the edge of the image
+    measured = position(observed(lambda y: y.roll((shift, shift), dims=(1, 2))))
+    assert measured["position_ood"] == right  # the hole is far from the edge of the image
 
 
 def test_deep_cells_have_no_seen_neighbor():
@@ -91,16 +91,18 @@ def test_deep_position_counts_only_deep_cells():
         outputs[rows] = y[rows]
         return outputs
 
-    found = position(observed(right_when_deep))
-    assert found["position_deep"] == 1
-    assert 225 / 289 <= found["position_ood"] < 0.8
+    measured = position(observed(right_when_deep))
+    assert measured["position_deep"] == 1
+    assert 225 / 289 <= measured["position_ood"] < 0.8
 
 
 def test_the_error_map_has_each_cell_in_its_place():
-    seen = observed(lambda y: y + torch.arange(784.0)[:, None, None])
-    found = error_map(seen)
-    assert found["error_map"][2, 5] == pytest.approx((2 * 28 + 5) ** 2, rel=1e-4)
-    np.testing.assert_array_equal(found["support"], (~hole("center", 28)).mask(seen.task.space))
+    observation = observed(lambda y: y + torch.arange(784.0)[:, None, None])
+    measured = error_map(observation)
+    assert measured["error_map"][2, 5] == pytest.approx((2 * 28 + 5) ** 2, rel=1e-4)
+    np.testing.assert_array_equal(
+        measured["support"], (~hole("center", 28)).mask(observation.task.space)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Known block networks score as modules, whatever units are dead, sparse or jittered."""
+"""Known block networks score as modular, with dead units and sparse or jittered weights."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Slot identifiability: known answers, and what is refused."""
+"""Slot identifiability: known answers and refusals."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def truth():
 
 
 def bent(z):
-    """A function of each block by itself that can be undone."""
+    """An invertible function of each block."""
     a, b = z[..., 0], z[..., 1]
     return np.stack([a + 0.5 * b**3, np.sinh(b)], axis=-1)
 

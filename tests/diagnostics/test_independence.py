@@ -66,8 +66,8 @@ def test_forms_made_of_parts_are_taken_apart_in_any_coordinates(order, sizes):
     mixed = forms
     for axis in range(1, order + 1):
         mixed = np.moveaxis(np.tensordot(mixed, turn, axes=(axis, 0)), -1, axis)
-    found, margin, ways = form_parts(torch.from_numpy(mixed))
-    assert sorted(found) == sorted(sizes)
+    part_sizes, margin, ways = form_parts(torch.from_numpy(mixed))
+    assert sorted(part_sizes) == sorted(sizes)
     assert (margin > 1e-4) == (len(sizes) == 1)
     assert np.linalg.matrix_rank(ways.numpy()) == 4
 
@@ -93,10 +93,10 @@ def points(n=2):
 @pytest.mark.parametrize(("n", "kind"), [(0, "disjoint"), (1, "additive"), (2, "bilinear")])
 def test_random_generators_meet_the_conditions(n, kind):
     f = generator(kind, side=8)
-    found = sufficient_independence(f, points(), space(), n)
-    assert found.independent
-    assert found.margin > 1e-3
-    assert f"n = {n}" in str(found)
+    independence = sufficient_independence(f, points(), space(), n)
+    assert independence.independent
+    assert independence.margin > 1e-3
+    assert f"n = {n}" in str(independence)
     assert all(p.inseparable for p in inseparable(f, points(1), space(), n).values())
 
 
@@ -108,10 +108,10 @@ def test_blocks_that_share_second_derivatives_are_not_independent():
         bend = z[:, :1] ** 2 + z[:, 2:3] ** 2
         return z @ a + bend * c[0] + z[:, 1:2] ** 2 * c[1] + z[:, 3:4] ** 2 * c[2]
 
-    found = sufficient_independence(f, points()[:, :4], [[0, 1], [2, 3]], 1)
-    assert (found.together, found.needed, found.independent) == (7, 8, False)
-    assert found.margin < 1e-9
-    assert "not sufficiently independent" in str(found)
+    independence = sufficient_independence(f, points()[:, :4], [[0, 1], [2, 3]], 1)
+    assert (independence.together, independence.needed, independence.independent) == (7, 8, False)
+    assert independence.margin < 1e-9
+    assert "not sufficiently independent" in str(independence)
 
     def apart(z):
         return f(z) + z[:, 2:3] ** 2 * b[0]
@@ -120,17 +120,17 @@ def test_blocks_that_share_second_derivatives_are_not_independent():
 
 
 def test_too_few_outputs_are_not_enough():
-    found = sufficient_independence(generator("additive", side=3), points(), space(), 1)
-    assert (found.together, found.needed) == (27, 42)
+    independence = sufficient_independence(generator("additive", side=3), points(), space(), 1)
+    assert (independence.together, independence.needed) == (27, 42)
     flat = sufficient_independence(lambda z: z[:, :5], points(), space(), 0)
     assert (flat.together, flat.needed, flat.margin) == (5, 12, 0.0)
 
 
 def test_a_sum_of_latents_splits_and_says_how():
     wave = torch.as_tensor(np.random.default_rng(0).normal(size=(12, 40)))
-    found = inseparable(lambda z: (z**3) @ wave, points(1), space(), 1)
-    assert [p.sizes for p in found.values()] == [(1, 1, 1, 1)] * 3
-    assert "splits into 1 + 1 + 1 + 1 latents" in str(found["a"])
+    parts = inseparable(lambda z: (z**3) @ wave, points(1), space(), 1)
+    assert [p.sizes for p in parts.values()] == [(1, 1, 1, 1)] * 3
+    assert "splits into 1 + 1 + 1 + 1 latents" in str(parts["a"])
 
 
 def test_other_orders_are_refused():

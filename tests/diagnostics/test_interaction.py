@@ -1,4 +1,4 @@
-"""Interaction order: known answers for known maps, methods against each other, what is refused."""
+"""Interaction order: known answers for known maps, methods against each other, and refusals."""
 
 from functools import partial
 from itertools import permutations
@@ -29,16 +29,16 @@ def points(n=6, dim=12, seed=0):
 def test_known_generators_have_their_order_by_every_method(kind):
     f, z = generator(kind, side=3), points(3)
     wanted = ORDERS[kind] if ORDERS[kind] in (0, 1, 2) else None
-    found = interaction_order(f, z, space(), tolerance=1e-9)
-    assert (found.order, found.method) == (wanted, "exact")
+    interaction = interaction_order(f, z, space(), tolerance=1e-9)
+    assert (interaction.order, interaction.method) == (wanted, "exact")
     for method in ("probes", "differences"):
         other = interaction_order(f, z, space(), tolerance=1e-9, method=method, probes=2, steps=2)
         assert other.order == wanted, method
 
 
 def test_zeros_are_exact_in_single_precision():
-    found = interaction_order(generator("additive", side=3), points(2).float(), space())
-    assert (found.shares[1].value, found.shares[2].value) == (0.0, 0.0)
+    interaction = interaction_order(generator("additive", side=3), points(2).float(), space())
+    assert (interaction.shares[1].value, interaction.shares[2].value) == (0.0, 0.0)
 
 
 def test_shares_of_a_product_are_those_of_its_formula():
@@ -47,15 +47,15 @@ def test_shares_of_a_product_are_those_of_its_formula():
     def f(z):  # D²: 2·2y, 2x; D³: 3 of 2
         return z[:, :1] * z[:, 1:2] ** 2 + z[:, 2:]
 
-    found = interaction_order(f, z, [[0], [1, 2]])
-    cross, own = 2 * 6.0**2, 4.0**2
-    assert found.shares[1].value == pytest.approx(cross / (cross + own))
-    assert found.shares[2].value == pytest.approx(1)
-    assert found.pairs[1][0, 1] == pytest.approx(cross / (cross + own))
+    interaction = interaction_order(f, z, [[0], [1, 2]])
+    cross, within = 2 * 6.0**2, 4.0**2
+    assert interaction.shares[1].value == pytest.approx(cross / (cross + within))
+    assert interaction.shares[2].value == pytest.approx(1)
+    assert interaction.pairs[1][0, 1] == pytest.approx(cross / (cross + within))
     p = np.array([9, 12, 1]) / 22  # |x slope|, |y slope|, 1
     spread = (1 - p[0] ** 2 - (p[1] + p[2]) ** 2) / 0.5
-    assert found.shares[0].value == pytest.approx(spread)
-    np.testing.assert_allclose(found.blocks, [p[0], p[1] + p[2]])
+    assert interaction.shares[0].value == pytest.approx(spread)
+    np.testing.assert_allclose(interaction.blocks, [p[0], p[1] + p[2]])
 
 
 def test_random_blocks_have_the_mean_over_all_of_them():
@@ -87,9 +87,9 @@ def test_dispersion_is_0_for_one_block_an_output_1_for_all_alike_and_skips_dead_
 def test_probes_agree_with_exact_values_within_their_errors():
     f, z = generator("occluding", side=4), points(3)
     exact = interaction_order(f, z, space(), method="exact")
-    found = interaction_order(f, z, space(), method="probes", probes=48)
+    interaction = interaction_order(f, z, space(), method="probes", probes=48)
     for n in (1, 2):
-        a, b = exact.shares[n], found.shares[n]
+        a, b = exact.shares[n], interaction.shares[n]
         assert 0 < b.error < 0.5 * a.value
         assert abs(a.value - b.value) < 5 * b.error
         assert b.ratio == pytest.approx(a.ratio, rel=0.5)
@@ -111,20 +111,20 @@ def relu(dim=5):
 
 
 def test_kinks_are_named_and_measured_by_differences():
-    found = interaction_order(relu(), points(8, 5), BLOCKS)
-    assert (found.method, found.order) == ("differences", None)
-    assert "ReLU in layer '1'" in str(found)
+    interaction = interaction_order(relu(), points(8, 5), BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", None)
+    assert "ReLU in layer '1'" in str(interaction)
     assert interaction_order(relu(), points(8, 5), BLOCKS, method="exact").order == 1
 
 
 def test_hidden_kinks_and_lost_derivatives_are_noticed():
     model = relu()
-    found = interaction_order(lambda z: model(z), points(8, 5), BLOCKS)
-    assert (found.method, found.order) == ("differences", None)
-    assert "a kink or a jump between two points" in found.why
-    found = interaction_order(lambda z: z.detach().tanh().cumsum(dim=1), points(8, 5), BLOCKS)
-    assert (found.method, found.order) == ("differences", 1)
-    assert "differ from differences" in found.why
+    interaction = interaction_order(lambda z: model(z), points(8, 5), BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", None)
+    assert "a kink or a jump between two points" in interaction.why
+    interaction = interaction_order(lambda z: z.detach().tanh().cumsum(dim=1), points(8, 5), BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", 1)
+    assert "differ from differences" in interaction.why
 
 
 def behind(kink, z):
@@ -144,14 +144,14 @@ def test_kinks_and_jumps_behind_a_smooth_cross_term_are_found(kink):
     f, z = partial(behind, kink), points(16, 5)
     blind = interaction_order(f, z, BLOCKS, method="exact")
     assert blind.order == 2
-    found = interaction_order(f, z, BLOCKS)
-    assert (found.method, found.order) == ("differences", None)
+    interaction = interaction_order(f, z, BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", None)
     assert interaction_order(partial(behind, torch.sin), z, BLOCKS).method == "exact"
 
 
 def test_kinks_within_blocks_are_no_interaction():
-    found = interaction_order(lambda z: z.abs().cumsum(dim=1), points(16, 5), BLOCKS)
-    assert (found.method, found.order) == ("differences", 1)
+    interaction = interaction_order(lambda z: z.abs().cumsum(dim=1), points(16, 5), BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", 1)
 
 
 def test_derivatives_that_are_not_finite_are_refused_or_replaced():
@@ -164,8 +164,8 @@ def test_derivatives_that_are_not_finite_are_refused_or_replaced():
     for method in ("exact", "probes"):
         with pytest.raises(Refused, match="order 1 are not finite"):
             interaction_order(f, z, BLOCKS, method=method)
-    found = interaction_order(f, z, BLOCKS)
-    assert (found.method, found.order) == ("differences", 1)
+    interaction = interaction_order(f, z, BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", 1)
     with pytest.raises(Refused, match="not finite"):
         interaction_order(f, z[:1], BLOCKS)
     corners = torch.tensor([[0.0], [1.0]]).expand(2, 5)
@@ -183,9 +183,9 @@ def test_an_offset_is_no_interaction(offset, method):
     def additive(z):
         return z.sin().cumsum(dim=1) + offset
 
-    found = interaction_order(additive, z, BLOCKS, method=method, up_to=1)
-    assert found.order == 1
-    assert found.method == (method if method != "auto" else "exact")
+    interaction = interaction_order(additive, z, BLOCKS, method=method, up_to=1)
+    assert interaction.order == 1
+    assert interaction.method == (method if method != "auto" else "exact")
 
     def mixed(z):
         return additive(z.cumsum(dim=1))
@@ -217,11 +217,11 @@ def test_the_number_that_decides_is_printed_beside_the_tolerance():
     def f(z):
         return 9 * z.square().sum(dim=1, keepdim=True) + z[:, :1] * z[:, 2:3]
 
-    found = interaction_order(f, points(3, 5), BLOCKS)
-    share = found.shares[1]
-    assert share.value < found.tolerance < found.deciding[1] == share.ratio
-    assert f"order 1 is excluded: {share.ratio:.3g} > tolerance 0.02" in str(found)
-    assert "order 2 is possible: 0 ≤ tolerance 0.02" in str(found)
+    interaction = interaction_order(f, points(3, 5), BLOCKS)
+    share = interaction.shares[1]
+    assert share.value < interaction.tolerance < interaction.deciding[1] == share.ratio
+    assert f"order 1 is excluded: {share.ratio:.3g} > tolerance 0.02" in str(interaction)
+    assert "order 2 is possible: 0 ≤ tolerance 0.02" in str(interaction)
 
 
 def test_only_layers_that_run_count_as_kinks():
@@ -241,9 +241,9 @@ def test_maps_without_derivatives_fall_back_to_differences_or_are_refused():
     def f(z):
         return torch.as_tensor(np.tanh(z.numpy() @ np.ones((5, 3))))
 
-    found = interaction_order(f, points(8, 5), BLOCKS)
-    assert (found.method, found.order) == ("differences", None)
-    assert "derivatives failed" in found.why
+    interaction = interaction_order(f, points(8, 5), BLOCKS)
+    assert (interaction.method, interaction.order) == ("differences", None)
+    assert "derivatives failed" in interaction.why
     with pytest.raises(Refused, match="loop=True"):
         interaction_order(f, points(8, 5), BLOCKS, method="exact")
 
@@ -253,9 +253,9 @@ def test_many_latents_are_probed():
     def f(z):
         return (z @ torch.ones(24, 2).to(z)).tanh()
 
-    found = interaction_order(f, points(2, 24), [slice(0, 12), slice(12, 24)], probes=2)
-    assert (found.method, found.order) == ("probes", None)
-    assert "24 latents are many" in found.why
+    interaction = interaction_order(f, points(2, 24), [slice(0, 12), slice(12, 24)], probes=2)
+    assert (interaction.method, interaction.order) == ("probes", None)
+    assert "24 latents are many" in interaction.why
 
 
 def test_slots_are_blocks_and_one_latent_each_has_no_random_partition():
@@ -263,22 +263,24 @@ def test_slots_are_blocks_and_one_latent_each_has_no_random_partition():
     def f(slots):
         return slots[:, 0] * slots[:, 1]
 
-    found = interaction_order(f, points(3, 2).unflatten(1, (2, 1)))
-    assert found.order == 2
-    assert np.isnan(found.shares[1].ratio)
-    assert found.shares[1].value == 1
+    interaction = interaction_order(f, points(3, 2).unflatten(1, (2, 1)))
+    assert interaction.order == 2
+    assert np.isnan(interaction.shares[1].ratio)
+    assert interaction.shares[1].value == 1
 
 
 def test_a_collapse_is_hinted_at():
-    found = interaction_order(lambda z: z[:, :2].sin() + 1e-6 * z[:, 2:4], points(3, 5), BLOCKS)
-    assert found.collapsed
-    assert "collapse" in str(found)
+    interaction = interaction_order(
+        lambda z: z[:, :2].sin() + 1e-6 * z[:, 2:4], points(3, 5), BLOCKS
+    )
+    assert interaction.collapsed
+    assert "collapse" in str(interaction)
 
 
 def test_a_constant_map_and_a_linear_one_have_no_interaction():
     assert interaction_order(lambda z: 0 * z, points(3, 5), BLOCKS).order == 0
-    found = interaction_order(lambda z: z.cumsum(dim=1), points(3, 5), BLOCKS)
-    assert (found.order, found.shares[1].value) == (1, 0)
+    interaction = interaction_order(lambda z: z.cumsum(dim=1), points(3, 5), BLOCKS)
+    assert (interaction.order, interaction.shares[1].value) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -292,24 +294,24 @@ def test_a_constant_map_and_a_linear_one_have_no_interaction():
     ],
 )
 def test_what_cannot_be_measured_is_refused(change, said):
-    given = {"z": points(3, 5), "blocks": BLOCKS} | change
-    z, blocks = given.pop("z"), given.pop("blocks")
+    arguments = {"z": points(3, 5), "blocks": BLOCKS} | change
+    z, blocks = arguments.pop("z"), arguments.pop("blocks")
     with pytest.raises(Refused, match=said):
-        interaction_order(lambda z: z, z, blocks, **given)
+        interaction_order(lambda z: z, z, blocks, **arguments)
 
 
 def test_the_diagnostic_measures_models_on_grids_and_on_blocks():
     task = addition()
     split = task.split(~box(a=(3, 5), b=(3, 5)))
-    found = interaction(observe(mlp(split.train, width=16, depth=1), task, split))
-    assert found["interaction_1_truth"] == pytest.approx(0, abs=1e-9)
-    assert found["interaction_1"] > 1e-4
-    assert "interaction_2" not in found
+    measured = interaction(observe(mlp(split.train, width=16, depth=1), task, split))
+    assert measured["interaction_1_truth"] == pytest.approx(0, abs=1e-9)
+    assert measured["interaction_1"] > 1e-4
+    assert "interaction_2" not in measured
     task = interacting("additive", side=3)
     split = task.split(
-        ~box({"a[0]": (0, 1), "b[0]": (0, 1)}), n=32, asked=32, rng=np.random.default_rng(0)
+        ~box({"a[0]": (0, 1), "b[0]": (0, 1)}), n=32, queries=32, rng=np.random.default_rng(0)
     )
-    seen = observe(mlp(split.train, width=16, depth=1), task, split)
-    found = interaction(seen)
-    assert found["interaction_1_truth"] < 1e-9 < found["interaction_1"]
-    assert found["interaction_2_truth"] < 1e-9
+    observation = observe(mlp(split.train, width=16, depth=1), task, split)
+    measured = interaction(observation)
+    assert measured["interaction_1_truth"] < 1e-9 < measured["interaction_1"]
+    assert measured["interaction_2_truth"] < 1e-9

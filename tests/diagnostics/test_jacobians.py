@@ -45,9 +45,9 @@ def brute(decode, z):
 def test_slopes_are_those_of_brute_force(decoder, chunk, ways):
     decode, z = model(decoder).decode, codes()
     wanted = brute(decode, z).abs().sum(dim=(1, 5)).movedim(3, 1)
-    found = slot_slopes(decode, z, chunk=chunk, ways=ways)
-    assert found.shape == (2, 3, 8, 8)
-    torch.testing.assert_close(found, wanted)
+    slopes = slot_slopes(decode, z, chunk=chunk, ways=ways)
+    assert slopes.shape == (2, 3, 8, 8)
+    torch.testing.assert_close(slopes, wanted)
     shares_of_slots = wanted / wanted.sum(dim=1, keepdim=True)
     torch.testing.assert_close(slot_maps(decode, z), shares_of_slots)
     if decoder == "transformer":
@@ -66,9 +66,9 @@ def test_probes_come_near_the_norm_of_the_slopes():
 
     z = codes(3)
     wanted = brute(decode, z).square().sum(dim=(1, 5)).movedim(3, 1)
-    found = probed_slopes(decode, z, probes=400).square()
-    torch.testing.assert_close(found, wanted, rtol=0.4, atol=0.01 * wanted.max().item())
-    assert (found.sum() / wanted.sum()).item() == pytest.approx(1, abs=0.05)
+    estimate = probed_slopes(decode, z, probes=400).square()
+    torch.testing.assert_close(estimate, wanted, rtol=0.4, atol=0.01 * wanted.max().item())
+    assert (estimate.sum() / wanted.sum()).item() == pytest.approx(1, abs=0.05)
     near = slot_maps(decode, z, probes=64) - shares(wanted.sqrt())
     assert near.abs().mean() < 0.05
 
@@ -120,11 +120,11 @@ def test_a_single_slot_that_draws_all_looks_separate_but_is_told_by_its_share():
 def test_scores_are_scikit_learns_and_the_definitions(rng):
     labels = torch.tensor(rng.integers(0, 4, size=(6, 5, 5)))
     maps = shares(torch.tensor(rng.random((6, 4, 5, 5))))
-    found = j_ari(maps, labels)
+    index = j_ari(maps, labels)
     for i in range(6):
         keep = labels[i] > 0
         wanted = adjusted_rand_score(labels[i][keep], maps[i].argmax(dim=0)[keep])
-        assert found[i].item() == pytest.approx(wanted, abs=1e-12)
+        assert index[i].item() == pytest.approx(wanted, abs=1e-12)
     largest = [maps[i, :, a, b].max().item() for i, a, b in (labels > 0).nonzero().tolist()]
     assert jis(maps, labels) == pytest.approx((np.mean(largest) - 1 / 4) / (1 - 1 / 4))
 

@@ -1,4 +1,4 @@
-"""Kernels and conjunctions of networks, against answers known beforehand."""
+"""Kernels and conjunctions of networks, on known answers."""
 
 from itertools import product
 
@@ -135,8 +135,8 @@ def test_similarity_leaves_out_an_example_with_itself():
     assert noisy == pytest.approx(0.5, abs=0.6)  # unbiased; with itself it would be near 0.1
     clean = torch.cat([one_hot(z), torch.zeros(36, 1)], dim=1)
     assert similarity(model, clean, z, "0") == pytest.approx(0.5)
-    own = torch.eye(36)  # examples that share nothing but themselves
-    joined = torch.cat([one_hot(z), 5 * own], dim=1)
+    distinct = torch.eye(36)  # examples that share nothing but themselves
+    joined = torch.cat([one_hot(z), 5 * distinct], dim=1)
     assert similarity(model, joined, z, "0") == pytest.approx(0.5)
     alone = torch.cat([one_hot(points(3, 3)), torch.eye(9)], dim=1)
     assert similarity(model, alone, points(3, 3), "0") == pytest.approx(1 / 3)
@@ -161,8 +161,8 @@ def test_additive_outputs_are_additive_and_exclusive_or_is_not():
     assert additivity_r2(sign, z, shown) < 0.9
     twice = np.concatenate([z, z])
     noise = rng.normal(size=25)
-    both = np.concatenate([outputs + noise, outputs - noise])
-    assert additivity_r2(both, twice, shown) == pytest.approx(1)  # examples are averaged
+    noisy = np.concatenate([outputs + noise, outputs - noise])
+    assert additivity_r2(noisy, twice, shown) == pytest.approx(1)  # examples are averaged
     rows = np.flatnonzero(~cross(z, 2))
     assert additivity_r2(exclusive, z, shown, rows[:3]) == pytest.approx(
         additivity_r2(exclusive, z, shown, np.isin(np.arange(25), rows[:3]))
@@ -210,24 +210,28 @@ def test_magnitudes_are_means_by_type():
     }
 
 
-def seen(task: Task, answer) -> Observed:
+def observed_answers(task: Task, answer) -> Observed:
     split = task.split(~box(a=(2, 4), b=(2, 4)))
     return Observed(task, split, answer(split.query.y), nn.Identity())
 
 
 def test_slope_and_accuracy_of_known_answers():
     sums = Task(grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: z.sum()[None])
-    found = slope(seen(sums, lambda y: 0.5 * y + 1))
-    assert found == pytest.approx({"slope_ood": 0.5, "offset_ood": 1, "bend_ood": 0}, abs=1e-9)
-    assert accuracy(seen(sums, lambda y: y)) == {}
+    measured = slope(observed_answers(sums, lambda y: 0.5 * y + 1))
+    assert measured == pytest.approx({"slope_ood": 0.5, "offset_ood": 1, "bend_ood": 0}, abs=1e-9)
+    assert accuracy(observed_answers(sums, lambda y: y)) == {}
     signs = Task(
         grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: (2.0 * (z[0] + z[1] < 5) - 1)[None]
     )
-    right = accuracy(seen(signs, lambda y: 2 * y))
+    right = accuracy(observed_answers(signs, lambda y: 2 * y))
     assert (right["accuracy_ood"], right["balanced_ood"], right["margin_ood"]) == (1, 1, 2)
-    always = accuracy(seen(signs, lambda y: torch.full_like(y, -1)))
+    always = accuracy(observed_answers(signs, lambda y: torch.full_like(y, -1)))
     assert (always["accuracy_ood"], always["balanced_ood"]) == (0.75, 0.5)
-    assert accuracy(seen(signs, torch.zeros_like))["accuracy_ood"] == 0.5
-    assert slope(seen(signs, lambda y: y)) == {}
+    assert accuracy(observed_answers(signs, torch.zeros_like))["accuracy_ood"] == 0.5
+    assert slope(observed_answers(signs, lambda y: y)) == {}
     pictures = Task(grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: z)
-    assert slope(seen(pictures, lambda y: y)) == accuracy(seen(pictures, lambda y: y)) == {}
+    assert (
+        slope(observed_answers(pictures, lambda y: y))
+        == accuracy(observed_answers(pictures, lambda y: y))
+        == {}
+    )

@@ -19,7 +19,7 @@ from recombine.diagnostics.modularity import (
     clusters,
     eigengap,
     laplacian,
-    look,
+    layer_modules,
     matrices,
     modularity,
     modules,
@@ -44,7 +44,7 @@ from recombine.training.noise import Noise
 
 
 def blocks(k=4, size=8, seed=0):
-    """K blocks of random weights of either sign, and nothing between them."""
+    """A block-diagonal matrix of K blocks of random weights."""
     rng = np.random.default_rng(seed)
     signs = rng.choice([-1, 1], (k, size, size))
     return block_diag(*(rng.uniform(0.5, 1, (k, size, size)) * signs))
@@ -56,7 +56,7 @@ def examples(n=200, seed=0):
 
 
 def block_network(data):
-    """A network whose four outputs each read their own input, through eight units a layer."""
+    """A network of four separate functions, with eight units per layer each."""
     model = fully_connected(data)
     sizes = [1, 8, 8, 8, 1]
     linear = [m for m in model if isinstance(m, nn.Linear)]
@@ -73,25 +73,25 @@ def test_identical_columns_in_blocks_have_the_spectrum_of_complete_graphs():
     matrix = block_diag(*[np.ones((3, 5))] * 4)  # four complete graphs of five units
     values = spectrum(matrix)
     np.testing.assert_allclose(values, [0] * 4 + [1] * 16, atol=1e-5)
-    found = modules(matrix, 4, draws=5)
-    assert found.gap == pytest.approx(1, abs=1e-5)
-    assert found.suggested == 4
-    assert found.cross_share == 0
+    layer = modules(matrix, 4, draws=5)
+    assert layer.gap == pytest.approx(1, abs=1e-5)
+    assert layer.suggested == 4
+    assert layer.cross_share == 0
 
 
 @pytest.mark.parametrize("k", [2, 4, 5])
 def test_block_weights_give_their_blocks(k):
     matrix = blocks(k)
-    found = modules(matrix, k)
-    assert found.gap > 0.6
-    assert found.suggested == k
-    assert found.excess > 0.5
-    assert found.real
-    assert found.cross_share < 1e-9
+    layer = modules(matrix, k)
+    assert layer.gap > 0.6
+    assert layer.suggested == k
+    assert layer.excess > 0.5
+    assert layer.real
+    assert layer.cross_share < 1e-9
     truth = np.repeat(np.arange(k), 8)
-    assert adjusted_rand_score(found.units, truth) == 1
-    assert (found.units == found.sources).all()  # matched to each other
-    np.testing.assert_allclose(found.table.sum(), np.abs(matrix).sum())
+    assert adjusted_rand_score(layer.units, truth) == 1
+    assert (layer.units == layer.sources).all()  # matched to each other
+    np.testing.assert_allclose(layer.table.sum(), np.abs(matrix).sum())
 
 
 def test_the_symmetric_laplacian_has_the_spectrum_of_the_random_walk(rng):
@@ -122,29 +122,29 @@ def test_the_order_of_units_does_not_matter(seed):
 
 
 def test_random_weights_have_no_excess():
-    found = [
+    layers = [
         modules(np.random.default_rng(s).standard_normal((32, 32)), 4, draws=60, seed=s)
         for s in range(20)
     ]
-    assert abs(np.mean([m.excess for m in found])) < 0.01
-    assert max(m.gap for m in found) < 0.1
-    assert sum(m.real for m in found) <= 3
+    assert abs(np.mean([m.excess for m in layers])) < 0.01
+    assert max(m.gap for m in layers) < 0.1
+    assert sum(m.real for m in layers) <= 3
 
 
 def test_a_gap_that_rank_explains_is_no_excess(rng):
     # Four rows of weights with a long tail: most columns point at one row, wherever it lies.
     matrix = rng.lognormal(sigma=4, size=(4, 32))
-    found = modules(matrix, 4)
-    assert found.gap > 0.3
-    assert abs(found.excess) < 0.1
-    assert not found.real
+    layer = modules(matrix, 4)
+    assert layer.gap > 0.3
+    assert abs(layer.excess) < 0.1
+    assert not layer.real
     assert modules(block_diag(*[np.ones((1, 8))] * 4), 4).real
 
 
 def test_a_control_is_measured_beside(rng):
     control = rng.standard_normal((32, 32))
-    found = modules(blocks(), 4, control=control, draws=5)
-    assert found.untrained == eigengap(spectrum(control), 4)
+    layer = modules(blocks(), 4, control=control, draws=5)
+    assert layer.untrained == eigengap(spectrum(control), 4)
     assert not modules(control, 4, control=blocks(), draws=5).real
     with pytest.raises(Refused, match="layer's shape"):
         modules(blocks(), 4, control=control[:8])
@@ -154,11 +154,11 @@ def test_dead_units_are_left_out_and_named():
     matrix = blocks()
     matrix[:, [3, 17]] = 0.0
     matrix[:, 20] = 1e-9
-    found = modules(matrix, 4, draws=3)
-    assert len(found.values) == 29
-    assert (np.flatnonzero(found.units < 0) == [3, 17, 20]).all()
-    assert found.suggested == 4
-    assert np.abs(found.sorted[:, -3:]).max() <= 1e-9
+    layer = modules(matrix, 4, draws=3)
+    assert len(layer.values) == 29
+    assert (np.flatnonzero(layer.units < 0) == [3, 17, 20]).all()
+    assert layer.suggested == 4
+    assert np.abs(layer.sorted[:, -3:]).max() <= 1e-9
     thin = np.zeros((8, 8))
     thin[0, :5] = 1.0
     assert shuffled(thin, 4, draws=20, rng=np.random.default_rng(0)).low == 0
@@ -166,10 +166,10 @@ def test_dead_units_are_left_out_and_named():
 
 def test_sorted_weights_are_blocks_again(rng):
     order = rng.permutation(32)
-    found = modules(blocks()[np.ix_(order, order)], 4, draws=1)
+    layer = modules(blocks()[np.ix_(order, order)], 4, draws=1)
     inside = block_diag(*[np.ones((8, 8))] * 4) > 0
-    assert found.sorted[inside].min() > 0.4
-    assert found.sorted[~inside].max() == 0
+    assert layer.sorted[inside].min() > 0.4
+    assert layer.sorted[~inside].max() == 0
 
 
 def test_layers_that_cannot_have_modules_are_refused():
@@ -185,7 +185,9 @@ def test_layers_that_cannot_have_modules_are_refused():
         (lambda: matrices(nn.Sequential(nn.Conv2d(1, 1, 1))), "Linear.*Conv2d"),
         (lambda: matrices(nn.Sequential(nn.ReLU())), "Linear.*ReLU"),
         (
-            lambda: look(fully_connected(examples()), 4, untrained=nn.Sequential(nn.Linear(4, 4))),
+            lambda: layer_modules(
+                fully_connected(examples()), 4, untrained=nn.Sequential(nn.Linear(4, 4))
+            ),
             "like the model",
         ),
     ):
@@ -200,21 +202,21 @@ def test_networks_are_read_layer_by_layer():
     np.testing.assert_array_equal(between_hidden(model)[0], model[2].weight.detach().T)
     single = fully_connected(examples(), widths=(8,))
     assert [between_hidden(single, outgoing=o)[0].shape for o in (False, True)] == [(4, 8)] * 2
-    out = look(model, 4, outgoing=True, draws=1)
+    out = layer_modules(model, 4, outgoing=True, draws=1)
     np.testing.assert_array_equal(out[0].matrix, model[2].weight.detach())
 
 
 def test_the_diagnostic_tells_a_modular_network_from_an_untrained_one(rng):
     task, data = independent_sines(), examples()
-    split = task.split(everything(), n=50, asked=20, rng=rng)
-    found = modularity(observe(block_network(data), task, split))
+    split = task.split(everything(), n=50, queries=20, rng=rng)
+    measured = modularity(observe(block_network(data), task, split))
     control = modularity(observe(fully_connected(data), task, split))
-    assert found["eigengap_min"] > 0.5 > 0.2 > control["eigengap_mean"]
-    assert found["eigengap_out_min"] > 0.5
-    assert found["modularity_excess"] > 0.4 > 0.05 > control["modularity_excess"]
-    assert (found["modularity_real"], found["modularity_suggested"]) == (1, 4)
-    assert found["modularity_cross"] < 1e-9 < 0.3 < control["modularity_cross"]
-    assert found["modularity_sorted_1"].shape == (32, 32)
+    assert measured["eigengap_min"] > 0.5 > 0.2 > control["eigengap_mean"]
+    assert measured["eigengap_out_min"] > 0.5
+    assert measured["modularity_excess"] > 0.4 > 0.05 > control["modularity_excess"]
+    assert (measured["modularity_real"], measured["modularity_suggested"]) == (1, 4)
+    assert measured["modularity_cross"] < 1e-9 < 0.3 < control["modularity_cross"]
+    assert measured["modularity_sorted_1"].shape == (32, 32)
     assert modularity(observe(pre_modular(data), task, split)) == {}
     assert modularity(observe(fully_connected(data, widths=(3, 3)), task, split)) == {}
 
@@ -235,11 +237,13 @@ def test_a_shift_moves_only_the_outputs_that_read_it():
 
 def test_errors_under_a_shift_stay_where_nothing_is_read():
     data, model = examples(), block_network(examples())
-    offsets, found = shift_errors(model, data, column=0)
-    assert found.shape == (51, 4)
+    offsets, by_offset = shift_errors(model, data, column=0)
+    assert by_offset.shape == (51, 4)
     np.testing.assert_allclose(offsets[[0, -1]], [0.1, 1000])
-    np.testing.assert_allclose(found[:, 1:], np.tile(errors(model, data)[1:], (51, 1)), rtol=1e-5)
-    assert found[-1, 0] > 2 * found[0, 0]
+    np.testing.assert_allclose(
+        by_offset[:, 1:], np.tile(errors(model, data)[1:], (51, 1)), rtol=1e-5
+    )
+    assert by_offset[-1, 0] > 2 * by_offset[0, 0]
     with pytest.raises(Refused, match="column from 0 to 3; got 4"):
         shift_errors(model, data, column=4)
 
@@ -249,15 +253,15 @@ def test_noise_raises_the_error_by_the_variance_that_it_passes():
     x = torch.from_numpy(rng.standard_normal((20_000, 3))).float()
     model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
     data = Data(x.double().numpy(), x, predict(model, x))
-    found = noise_curve(model, data, [0.0, 0.1, 0.2], power=2.0)
-    assert (found[0] == 0).all()
+    errors = noise_curve(model, data, [0.0, 0.1, 0.2], power=2.0)
+    assert (errors[0] == 0).all()
     a = torch.tanh(model[0](x)).detach()
     expected = (a.square() @ model[2].weight.detach().square().T).mean(dim=0)
-    np.testing.assert_allclose(found[1], 0.01 * expected, rtol=0.05)
-    np.testing.assert_allclose(found[2], 4 * found[1], rtol=1e-3)
+    np.testing.assert_allclose(errors[1], 0.01 * expected, rtol=0.05)
+    np.testing.assert_allclose(errors[2], 4 * errors[1], rtol=1e-3)
     already = nn.Sequential(model[0], nn.Tanh(), Noise(5.0, at_test=True), model[2])
     assert [type(m) for m in noisy(already, Noise())] == [nn.Linear, nn.Tanh, Noise, nn.Linear]
-    np.testing.assert_array_equal(noise_curve(already, data, [0.1], power=2.0), found[1:2])
+    np.testing.assert_array_equal(noise_curve(already, data, [0.1], power=2.0), errors[1:2])
 
 
 def test_two_modes_are_cut_where_the_formula_says():
@@ -287,9 +291,9 @@ def test_pruning_leaves_the_blocks_and_a_plain_network_as_it_is():
                 large = 10 ** torch.from_numpy(rng.normal(-0.6, 0.1, m.weight.shape)).float()
                 small = 10 ** torch.from_numpy(rng.normal(-3.5, 0.2, m.weight.shape)).float()
                 m.weight.copy_(torch.where(m.weight != 0, large, small))
-    found = prune(model)
-    assert found.whole
-    for m, clean in zip(found.model, block_network(data), strict=True):
+    pruned = prune(model)
+    assert pruned.whole
+    for m, clean in zip(pruned.model, block_network(data), strict=True):
         if isinstance(m, nn.Linear):
             assert torch.equal(m.weight != 0, clean.weight != 0)
     assert (model[2].weight != 0).all()  # the original is as it was
@@ -319,9 +323,9 @@ def test_learning_one_output_disturbs_the_others_unless_modules_keep_them_apart(
     np.testing.assert_allclose(forgot.before, [0, errors(plain, new)[1], 0, 0])
     # The first step reaches no weight that another module of blocks reads; later ones may.
     options = {"lr": 1e-2, "options": {"weight_decay": 0.0}}
-    kept = forgetting(modular, known(modular, data), new, 1, steps=1, **options)
-    assert kept.after[1] < kept.before[1]
-    assert kept.others == 0
+    retrained = forgetting(modular, known(modular, data), new, 1, steps=1, **options)
+    assert retrained.after[1] < retrained.before[1]
+    assert retrained.others == 0
     assert forgetting(plain, known(plain, data), new, 1, steps=1, **options).others > 1e-6
     for wrong in (4, -1):
         with pytest.raises(Refused):

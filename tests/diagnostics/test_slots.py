@@ -1,4 +1,4 @@
-"""Slot autoencoders, their penalties and scores, against answers known beforehand."""
+"""Slot autoencoders, their penalties and scores, on known answers."""
 
 import numpy as np
 import pytest
@@ -55,8 +55,8 @@ def additive(model, z: Tensor) -> bool:
     a, b = z.clone(), z.clone()
     a[:, 0] += 1
     b[:, 1] -= 1
-    both = a + b - z
-    mixed = model.decode(both) - model.decode(a) - model.decode(b) + model.decode(z)
+    union = a + b - z
+    mixed = model.decode(union) - model.decode(a) - model.decode(b) + model.decode(z)
     return bool(mixed.abs().max() < 1e-5)
 
 
@@ -183,7 +183,7 @@ def test_consistency_follows_its_definition():
     x = slots(5)
     model = Written(lambda z: z.square())
     torch.manual_seed(4)
-    found = compositional_consistency(weight=2.0)(model, Batch(x, x)).item()
+    penalty = compositional_consistency(weight=2.0)(model, Batch(x, x)).item()
     torch.manual_seed(4)
     code = model.encode(x).detach()
     rows = torch.randint(10, (10,))
@@ -194,7 +194,7 @@ def test_consistency_follows_its_definition():
     total = [
         min(((p - q) ** 2).sum(), ((p[::-1] - q) ** 2).sum()) for p, q in zip(a, b, strict=True)
     ]
-    assert found == pytest.approx(2 * np.mean(total), rel=1e-5)
+    assert penalty == pytest.approx(2 * np.mean(total), rel=1e-5)
 
 
 def test_consistency_enters_training_by_a_schedule():
@@ -263,11 +263,11 @@ def test_ari_is_scikit_learns(rng, foreground):
     truth[0], labels[0] = 2, 1  # single groups
     truth[1] = 1  # a single true group
     truth[2] = 0  # all background
-    found = ari(torch.tensor(labels), torch.tensor(truth), foreground=foreground)
+    index = ari(torch.tensor(labels), torch.tensor(truth), foreground=foreground)
     for i in range(30):
         keep = truth[i] > 0 if foreground else np.ones((6, 6), dtype=bool)
         wanted = adjusted_rand_score(truth[i][keep], labels[i][keep])
-        assert found[i].item() == pytest.approx(wanted, abs=1e-12)
+        assert index[i].item() == pytest.approx(wanted, abs=1e-12)
 
 
 def test_segments_follow_masks_or_what_is_drawn():
@@ -285,13 +285,13 @@ def test_segments_follow_masks_or_what_is_drawn():
             drawn[:, 0, :, :3, :3], drawn[:, 1, :, 5:, 5:] = 1.0, -1.0
             return drawn
 
-    found = segments(Squares(), z)[0]
-    assert (found[:3, :3] == 0).all()
-    assert (found[5:, 5:] == 1).all()
+    labels = segments(Squares(), z)[0]
+    assert (labels[:3, :3] == 0).all()
+    assert (labels[5:, 5:] == 1).all()
 
 
 def world(n=600):
-    """Two objects with two numbers and one of three shapes, and slots that mix each by itself."""
+    """Two objects with two numbers and one of three shapes, each encoded by one slot."""
     source = torch.Generator().manual_seed(0)
     numbers = torch.rand(n, 2, 2, generator=source)
     shape = torch.randint(3, (n, 2, 1), generator=source)
@@ -307,13 +307,13 @@ def test_the_readout_finds_and_reads_permuted_slots():
     truth, z = world()
     z = z.flip(1)
     assert slot_order(z, truth)[0] == (1, 0)
-    found = readout(z[:400], truth[:400], **QUICK)
-    assert found.order == (1, 0)
-    scores = found.score(z[400:], truth[400:])
+    reader = readout(z[:400], truth[:400], **QUICK)
+    assert reader.order == (1, 0)
+    scores = reader.score(z[400:], truth[400:])
     assert scores["r2"] > 0.95
     assert scores["accuracy"] > 0.95
     assert scores["score"] == pytest.approx((2 * scores["r2"] + scores["accuracy"]) / 3)
-    assert found.score(z[400:].flip(1), truth[400:])["score"] < 0.5  # roles are kept
+    assert reader.score(z[400:].flip(1), truth[400:])["score"] < 0.5  # roles are kept
 
 
 def test_the_readout_matches_each_image_if_asked():
@@ -330,26 +330,27 @@ def test_the_readout_matches_each_image_if_asked():
 def test_unrelated_slots_cannot_be_read():
     truth, _ = world()
     noise = torch.randn(600, 2, 5, generator=torch.Generator().manual_seed(3))
-    found = readout(noise[:400], truth[:400], **{**QUICK, "steps": 100})
-    assert found.score(noise[400:], truth[400:])["r2"] < 0.1
+    reader = readout(noise[:400], truth[:400], **{**QUICK, "steps": 100})
+    assert reader.score(noise[400:], truth[400:])["r2"] < 0.1
 
 
 def test_a_readout_can_fit_on_one_set_and_fail_on_another():
     truth, z = world()
-    found = readout(z[:400], truth[:400], **QUICK)
+    reader = readout(z[:400], truth[:400], **QUICK)
     broken = z[400:].clone()
     broken[:, 0] = z[:200, 0]
     assert (
-        found.score(broken, truth[400:])["score"] < found.score(z[400:], truth[400:])["score"] / 1.5
+        reader.score(broken, truth[400:])["score"]
+        < reader.score(z[400:], truth[400:])["score"] / 1.5
     )
 
 
 def test_errors_of_latents_are_squares_and_cross_entropies():
-    given, truth = torch.randn(4, 2, 5), torch.tensor([0.5, -0.5, 2.0]).expand(4, 2, 3)
-    number = (given[..., :2] - truth[..., :2]).square().sum(dim=-1)
-    label = -given[..., 2:].log_softmax(dim=-1)[..., 2]
-    torch.testing.assert_close(Latents(2, (3,)).errors(given, truth), number + label)
-    torch.testing.assert_close(Latents(2).errors(given[..., :2], truth[..., :2]), number)
+    readings, truth = torch.randn(4, 2, 5), torch.tensor([0.5, -0.5, 2.0]).expand(4, 2, 3)
+    number = (readings[..., :2] - truth[..., :2]).square().sum(dim=-1)
+    label = -readings[..., 2:].log_softmax(dim=-1)[..., 2]
+    torch.testing.assert_close(Latents(2, (3,)).errors(readings, truth), number + label)
+    torch.testing.assert_close(Latents(2).errors(readings[..., :2], truth[..., :2]), number)
 
 
 def test_a_readout_refuses_what_does_not_fit():

@@ -44,14 +44,16 @@ def test_smooth_maps_have_no_break(name):
 def test_jumps_and_kinks_are_found_and_told_apart(name):
     kind, f = ROUGH[name]
     start, end = lines()
-    found = find_break(f, start, end)
-    assert found.kind == kind
-    at = start[found.line] + found.at * (end[found.line] - start[found.line])
-    way = 1e-5 * (end[found.line] - start[found.line])
+    discontinuity = find_break(f, start, end)
+    assert discontinuity.kind == kind
+    at = start[discontinuity.line] + discontinuity.at * (
+        end[discontinuity.line] - start[discontinuity.line]
+    )
+    way = 1e-5 * (end[discontinuity.line] - start[discontinuity.line])
     low, middle, high = f(torch.stack([at - way, at, at + way]))
     assert float((low - 2 * middle + high).abs().max()) > 1e-8  # 1e-10 times the curvature else
     if kind == "jump":
-        assert found.size == pytest.approx(SIZES.get(name, 1.0), rel=1e-3)
+        assert discontinuity.size == pytest.approx(SIZES.get(name, 1.0), rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -60,5 +62,5 @@ def test_networks_have_kinks_if_their_activations_do(activation, dtype):
     for seed in range(4):
         torch.manual_seed(seed)
         layers = [nn.Linear(4, 32), activation(), nn.Linear(32, 32), activation(), nn.Linear(32, 5)]
-        found = find_break(nn.Sequential(*layers).to(dtype), *lines(dtype))
-        assert (found is not None) == (activation in (nn.ReLU, nn.LeakyReLU))
+        discontinuity = find_break(nn.Sequential(*layers).to(dtype), *lines(dtype))
+        assert (discontinuity is not None) == (activation in (nn.ReLU, nn.LeakyReLU))

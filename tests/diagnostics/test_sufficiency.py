@@ -67,12 +67,12 @@ def brute(combine, parts, component):
         full = [*others[:component], x, *others[component:]]
         return combine(*[p[None] for p in full])[0].flatten()
 
-    found = []
+    actual = []
     for i in range(len(parts[0])):
         others = [p[i] for j, p in enumerate(parts) if j != component]
         jac = torch.autograd.functional.jacobian(lambda x, o=others: one(x, o), parts[component][i])
-        found.append(jac.flatten(1))
-    return torch.stack(found)
+        actual.append(jac.flatten(1))
+    return torch.stack(actual)
 
 
 def mixing(*parts):
@@ -88,23 +88,23 @@ def test_ranks_agree_with_numpy_on_whole_jacobians(combine, component):
     f = compose([bump(color, ground=-0.05) for color in colors], combine)
     z = np.random.default_rng(3).random((5, 2))
     z[:, component] = 0.4
-    found = rank(f, SQUARE, SQUARE.names[component], z)
+    ranks = rank(f, SQUARE, SQUARE.names[component], z)
     parts = [p(torch.as_tensor(z[:, k : k + 1])) for k, p in enumerate(f.parts)]
     jac = brute(combine, parts, component).numpy()
     tall = jac.reshape(-1, jac.shape[2])
     singular = np.linalg.svd(tall, compute_uv=False)
     tolerance = 1e-9 * singular[0]
-    assert found.width == jac.shape[2]
-    assert found.stack == np.linalg.matrix_rank(tall, tol=tolerance)
-    assert found.sum == np.linalg.matrix_rank(jac.sum(axis=0), tol=tolerance)
-    assert found.smallest == pytest.approx(singular[-1] if len(singular) == 24 else 0, abs=1e-12)
+    assert ranks.width == jac.shape[2]
+    assert ranks.stack == np.linalg.matrix_rank(tall, tol=tolerance)
+    assert ranks.sum == np.linalg.matrix_rank(jac.sum(axis=0), tol=tolerance)
+    assert ranks.smallest == pytest.approx(singular[-1] if len(singular) == 24 else 0, abs=1e-12)
     alive = singular[singular > tolerance]
     strong = np.sort(alive)[(len(alive) - 1) // 2] * 1e-2  # the lower median, as torch takes it
-    assert found.practical == (singular > strong).sum()
+    assert ranks.practical == (singular > strong).sum()
     # An output is lost if its unit vector does not lie in the row space.
     unit = np.eye(jac.shape[2])
     gap = np.linalg.norm(unit - np.linalg.pinv(tall, rcond=1e-9) @ tall @ unit, axis=0)
-    np.testing.assert_array_equal(found.lost, (gap > 1e-3).reshape(found.lost.shape))
+    np.testing.assert_array_equal(ranks.lost, (gap > 1e-3).reshape(ranks.lost.shape))
 
 
 def test_positions_are_told_apart_without_being_told():
@@ -128,22 +128,22 @@ def test_positions_are_told_apart_without_being_told():
 
 def test_jacobians_cancel_in_the_sum_and_not_in_the_stack():
     f = compose([curve(0), lambda z: torch.cos(2 * torch.pi * z).repeat(1, 4)], "product")
-    found = sufficiency(f, SQUARE, cross(a=[0], b=[0, 0.5]))
-    assert found.sufficient
-    assert found.paper("a") == 0
-    assert found.worst("a").stack == 4
+    certificate = sufficiency(f, SQUARE, cross(a=[0], b=[0, 0.5]))
+    assert certificate.sufficient
+    assert certificate.paper("a") == 0
+    assert certificate.worst("a").stack == 4
 
 
 def test_conditioning_is_reported_beside_the_rank():
     f = compose(
         [curve(0, width=3), lambda z: torch.tensor([[1.0, 1.0, 1e-4]]).repeat(len(z), 1)], "product"
     )
-    found = sufficiency(f, SQUARE, cross(a=[0], b=[0]))
-    worst = found.worst("a")
+    certificate = sufficiency(f, SQUARE, cross(a=[0], b=[0]))
+    worst = certificate.worst("a")
     assert (worst.stack, worst.practical, worst.smallest) == (3, 2, pytest.approx(1e-4))
-    assert found.sufficient
-    assert not found.practical
-    assert "weak" in str(found)
+    assert certificate.sufficient
+    assert not certificate.practical
+    assert "weak" in str(certificate)
 
 
 @pytest.mark.parametrize(
@@ -173,22 +173,22 @@ def test_the_plane_that_is_named_repairs_the_support(combine, hidden):
 
 def test_no_plane_helps_the_ground_of_a_hard_occluder():
     f = compose([bump([1, 1, 1], ground=-5.0), bump([1, 1, 1])], step)
-    found = sufficiency(f, SQUARE, everything())
-    assert not found.sufficient
-    assert found.repairs["a"] is None
-    assert "no candidate plane raises the rank" in str(found)
-    assert "not differentiable" in str(found)
-    assert "Use sigmoid." in str(found)
+    certificate = sufficiency(f, SQUARE, everything())
+    assert not certificate.sufficient
+    assert certificate.repairs["a"] is None
+    assert "no candidate plane raises the rank" in str(certificate)
+    assert "not differentiable" in str(certificate)
+    assert "Use sigmoid." in str(certificate)
 
 
 def test_a_component_that_never_moves_alone_is_lost_and_any_plane_helps():
     f = compose([curve(0), curve(1)], "add")
-    found = sufficiency(f, SQUARE, values(b=[0.5]))
-    assert found.worst("a").sufficient
-    assert (found.worst("b").stack, found.worst("b").partners) == (0, 0)
-    assert found.worst("b").lost.all()
-    assert found.outside["b"] == 10
-    assert found.repairs["b"].after == 4
+    certificate = sufficiency(f, SQUARE, values(b=[0.5]))
+    assert certificate.worst("a").sufficient
+    assert (certificate.worst("b").stack, certificate.worst("b").partners) == (0, 0)
+    assert certificate.worst("b").lost.all()
+    assert certificate.outside["b"] == 10
+    assert certificate.repairs["b"].after == 4
 
 
 def test_three_components():
@@ -196,8 +196,8 @@ def test_three_components():
     f = compose([curve(k, 3, 4) for k in range(3)], "product")
     assert sufficiency(f, space, axes(0.3, 0.4, 0.5), tried=3).sufficient
     g = compose([curve(0, 3, 4), lambda z: 0 * curve(1, 3, 4)(z), curve(2, 3, 4)], "product")
-    found = sufficiency(g, space, everything(), tried=3)
-    assert [found.worst(n).stack for n in "abc"] == [0, 12, 0]
+    certificate = sufficiency(g, space, everything(), tried=3)
+    assert [certificate.worst(n).stack for n in "abc"] == [0, 12, 0]
 
 
 def test_a_trained_model_is_certified_as_it_is():
@@ -211,9 +211,9 @@ def test_a_trained_model_is_certified_as_it_is():
             return self.combine(self.parts[0](z[:, :5]), self.parts[1](z[:, 5:]))
 
     model = Model()
-    found = sufficiency(model, SPRITES, PLANES, tried=5)
-    assert found.sufficient
-    assert found.worst("second").partners == 2
+    certificate = sufficiency(model, SPRITES, PLANES, tried=5)
+    assert certificate.sufficient
+    assert certificate.worst("second").partners == 2
     with pytest.raises(Refused, match="`parts`"):
         sufficiency(nn.Linear(10, 6), SPRITES, PLANES)
     with pytest.raises(Refused, match="needs 3 components, one per factor; got 2"):
@@ -252,12 +252,12 @@ def test_a_large_occluder_is_certified_and_repaired_pixel_by_pixel():
 
     space = cube(front=2, back=2)
     f = compose([square, lambda z: 0.5 * square(z)], step)
-    found = sufficiency(f, space, cross(front=[(0.2, 0.2)], back=[(0.8, 0.8)]), tried=4)
+    certificate = sufficiency(f, space, cross(front=[(0.2, 0.2)], back=[(0.8, 0.8)]), tried=4)
     hidden = square(torch.tensor([[0.2, 0.2]], dtype=torch.float64))[0].bool().numpy()
-    np.testing.assert_array_equal(found.lost("back"), hidden)
-    assert found.worst("back").stack == 3 * 24 * 24 - hidden.sum()
-    assert found.repairs["back"].after == 3 * 24 * 24
-    assert "positions, rows 2 to 8, columns 2 to 8, channels 0, 1, 2" in str(found)
+    np.testing.assert_array_equal(certificate.lost("back"), hidden)
+    assert certificate.worst("back").stack == 3 * 24 * 24 - hidden.sum()
+    assert certificate.repairs["back"].after == 3 * 24 * 24
+    assert "positions, rows 2 to 8, columns 2 to 8, channels 0, 1, 2" in str(certificate)
 
 
 # The theorem.
@@ -265,10 +265,10 @@ def test_a_large_occluder_is_certified_and_repaired_pixel_by_pixel():
 
 def test_all_assumptions_hold_for_a_sum_on_a_cross():
     f = compose([curve(0), curve(1)], "add")
-    found = check_assumptions(f, SQUARE, cross(a=[0.5], b=[0.5]), truth=f)
-    assert [c.holds for c in found.checks] == [True] * 4
-    assert found.holds is True
-    assert found.message == "All assumptions hold."
+    assumptions = check_assumptions(f, SQUARE, cross(a=[0.5], b=[0.5]), truth=f)
+    assert [c.holds for c in assumptions.checks] == [True] * 4
+    assert assumptions.holds is True
+    assert assumptions.message == "All assumptions hold."
     without = check_assumptions(f, SQUARE, cross(a=[0.5], b=[0.5]))
     assert without.holds is without["A4"].holds is None
     assert "No assumption fails.\nA4 (a point where" in without.message
@@ -304,9 +304,9 @@ def test_jumps_of_components_are_found_and_steep_slopes_are_not_jumps():
     def steep(z):
         return torch.tanh(1000 * (z[:, :1] - 0.3)).repeat(1, 3)
 
-    found = check_assumptions(compose([steep, shape], "add"), SPRITES, PLANES, tried=3)
-    assert found["A1"].holds is False
-    assert "component 'second' jumps by 1 where second[2] is" in found["A1"].why
+    assumptions = check_assumptions(compose([steep, shape], "add"), SPRITES, PLANES, tried=3)
+    assert assumptions["A1"].holds is False
+    assert "component 'second' jumps by 1 where second[2] is" in assumptions["A1"].why
     assert (
         check_assumptions(compose([steep, steep], "add"), SPRITES, PLANES, tried=3)["A1"].holds
         is True
@@ -323,7 +323,7 @@ def a1(first, combine="add"):
 
 
 def hinge(at):
-    """Build a network of one ReLU that turns on at a value."""
+    """Build a network of one ReLU with its kink at a value."""
     network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
     with torch.no_grad():
         for p, value in zip(network.parameters(), (1, -at, 1, 0), strict=True):
@@ -372,11 +372,11 @@ def test_the_proof_recovers_components(combine):
     line = torch.linspace(0.2, 1, 33, dtype=torch.float64)[:, None]
     at = torch.tensor([[0.2]], dtype=torch.float64)
     for k, name in enumerate("ab"):
-        found = reconstruct(
+        recovered = reconstruct(
             f, f.combine, SQUARE, name, path=np.array([[0.2], [1.0]]), start=f.parts[k](at)[0],
             partners=np.array([[0.2, 0.2]]), parts={"ba"[k]: f.parts[1 - k](at)}, steps=32,
         )  # fmt: skip
-        assert (found - f.parts[k](line)).abs().max() < 1e-7  # 3⁴ times 1e-9: order four
+        assert (recovered - f.parts[k](line)).abs().max() < 1e-7  # 3⁴ times 1e-9: order four
 
 
 def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():

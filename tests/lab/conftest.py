@@ -15,6 +15,15 @@ import pytest
 SECONDS = 90.0  # a busy machine trains slowly
 
 
+def alive(process: psutil.Process, command: str = "") -> bool:
+    """Tell whether a process, whose command holds some words, has not ended."""
+    try:
+        zombie = process.status() == psutil.STATUS_ZOMBIE
+        return process.is_running() and not zombie and command in "".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
 class Server:
     """A running `recombine lab`."""
 
@@ -31,6 +40,10 @@ class Server:
     def children(self) -> list[psutil.Process]:
         """List the processes that the server started."""
         return psutil.Process(self.process.pid).children(recursive=True)
+
+    def trainers(self) -> list[psutil.Process]:
+        """List its training processes: those of visitors, and one that waits for the next."""
+        return [p for p in self.children() if alive(p, "spawn_main")]  # not Python's own helper
 
     def end(self, number: int = signal.SIGINT) -> int:
         """Send a signal and return the exit code."""

@@ -31,7 +31,8 @@ def test_painting_by_mouse_changes_what_theory_says(page):
     over(page, (5, 3), 8).release().perform()  # a stroke over four cells
     page.ready()
     assert page.text("shown-count") == "60 shown, 4 held out"
-    assert "determine all 4 held-out combinations" in page.text("sentence")
+    assert "will generalize to the 4 held-out combinations" in page.text("sentence")
+    assert "Connected rows and columns determine them" in page.text("sentence")
     assert 0 < page.lab("theoryError") < 0.1
     page.click("undo")
     page.ready()
@@ -182,7 +183,7 @@ def test_an_export_plays_from_disk_without_a_network(page, tmp_path):
     try:
         page.browser.get(file.as_uri())
         assert page.text("step-count") == "step 100 of 100"
-        assert f"held out {error:.2f}" in page.text("net-caption")
+        assert f"held-out error {error:.2f}" in page.text("net-caption")
         page.js("const s = document.getElementById('scrub'); s.value = 0; s.oninput({target: s})")
         assert page.text("step-count") == "step 0 of 100"
         page.click("play")
@@ -221,19 +222,22 @@ def test_copied_code_gives_the_numbers_of_the_page(page, tmp_path, monkeypatch, 
     assert mean == pytest.approx(held_out, rel=1e-3, abs=1e-6)
 
 
-def test_two_tabs_train_side_by_side(page):
+def test_two_tabs_train_side_by_side_and_a_closed_one_ends_its_training(page, new_server):
+    page.server = new_server()
     page.open(LONG)
     page.click("train")
     page.wait(lambda: page.lab("step"))
     first = page.browser.current_window_handle
     page.browser.switch_to.new_window("tab")
     try:
-        page.open(SMALL)
+        page.open(LONG)
         page.click("train")
-        page.until("done")
+        page.wait(lambda: page.lab("step"))
+        page.wait(lambda: len(page.server.trainers()) == 3)  # and one for the next training
     finally:
         page.browser.close()
         page.browser.switch_to.window(first)
+    page.wait(lambda: len(page.server.trainers()) == 2)
     assert page.lab("training") == "running"
     page.click("reset")
 

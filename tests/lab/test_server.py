@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import psutil
 import pytest
+from tests.lab.conftest import alive, wait
 
 from recombine.lab.state import Net, State
 
@@ -33,10 +34,6 @@ def ask(server, method, path, body=None, token=None, **headers):
 def post(server, path, value, **headers):
     status, body = ask(server, "POST", f"/api/{path}", json.dumps(value), **headers)
     return status, json.loads(body)
-
-
-def alive(processes):
-    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize(
@@ -156,10 +153,66 @@ def test_a_thousand_strange_requests_neither_break_nor_fill_it(server):
     assert ask(server, "GET", "/api/worlds")[0] == 200
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+LONG = {"world": "sum", "size": 8, "shown": "ff818181818181ff", "net": {"steps": 50_000}}
+
+
+class Training:
+    """A training of a visitor that is surely under way, and its stream of messages."""
+
+    def __init__(self, server, visitor):
+        assert post(server, "train", {"visitor": visitor, "state": LONG})[0] == 200
+        self.link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self.link.request("GET", f"/api/events?token={server.token}&visitor={visitor}")
+        self.stream = self.link.getresponse()
+        self.process = psutil.Process(self.until("started")["process"])
+        self.until("frame")
+
+    def until(self, kind):
+        """Read until a message of some kind comes; a silent line fails after a minute."""
+        while line := self.stream.readline():
+            if line.startswith(b"data:") and json.loads(line[5:])["type"] == kind:
+                return json.loads(line[5:])
+        raise AssertionError(f"the stream ended before {kind!r}")
+
+    def leave(self):
+        """Close the line, as a closed page does."""
+        self.stream.close()
+        self.link.close()
+
+    @property
+    def ended(self):
+        return not alive(self.process)
+
+
+def test_a_stopped_training_leaves_no_process(server):
+    training = Training(server, "a" * 8)
+    assert not training.ended
+    post(server, "control", {"visitor": "a" * 8, "action": "stop"})
+    wait(lambda: training.ended)
+    training.leave()
+
+
+def test_the_newest_training_of_a_visitor_wins_and_others_go_on(server):
+    other, first = Training(server, "b" * 8), Training(server, "c" * 8)
+    second = Training(server, "c" * 8)
+    wait(lambda: first.ended)
+    other.until("frame")
+    second.until("frame")
+    wait(lambda: len(server.trainers()) == 3)  # two that train, and one for the next
+    for training in (first, second, other):  # pages that are closed
+        training.leave()
+    wait(lambda: second.ended and other.ended)
+    wait(lambda: len(server.trainers()) == 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
 def test_an_ended_server_leaves_no_process(new_server, number, code):
     server = new_server()
+    training = Training(server, "d" * 8)
+    wait(lambda: len(server.trainers()) == 2)  # the next one is still loading torch
     children = server.children()
     assert server.end(number) == code
-    _, left = psutil.wait_procs(children, timeout=60)
-    assert not alive(left)
+    wait(lambda: not any(map(alive, children)))
+    training.leave()

@@ -9,8 +9,6 @@ from recombine.core.error import Refused
 from recombine.lab import theory
 from recombine.lab.state import State
 from recombine.lab.worlds import Table, builtin, from_table
-from recombine.theory.kernel import random_network
-from recombine.theory.solve import regress
 
 WORLDS = builtin()
 
@@ -50,28 +48,30 @@ def test_a_witness_adds_up_to_the_cell(shown, seed):
                 assert total == pytest.approx(values[i, j])
 
 
-def test_the_kernel_answers_as_the_solver_does():
-    world, size = WORLDS["product"], 7
+@pytest.mark.parametrize("salience", [None, 0.0, 0.3, 1.0])
+def test_the_kernel_answers_as_its_gram_matrix_does(salience):
+    world, size = WORLDS["bumps"], 7
     mask = np.random.default_rng(0).random((size, size)) < 0.6
-    state = State(world="product", size=size, kernel_depth=2).with_mask(mask)
+    state = State(size=size, kernel_depth=2, salience=salience).with_mask(mask)
     answers, true = theory.answers(world, state)
-    points = np.indices((size, size)).reshape(2, -1).T.astype(float)
-    shown = mask.ravel()
-    level = true.values[shown].mean(axis=0)
-    solution = regress(
-        random_network("relu", 2, 2), points[shown], (true.values[shown] - level)[:, 0]
-    )
-    np.testing.assert_allclose(answers[:, 0] - level, solution.predict(points), atol=1e-6)
+    points, shown = np.indices((size, size)).reshape(2, -1).T.astype(float), mask.ravel()
+    gram = theory.kernel(state).gram(points, points[shown])
+    y = true.values[shown]
+    ridge = theory.JITTER * gram.max() * np.eye(len(y))
+    weights = np.linalg.solve(gram[shown] + ridge, y - y.mean(axis=0))
+    np.testing.assert_allclose(answers, gram @ weights + y.mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_world_has_a_sentence_for_every_mask(name):
     world = WORLDS[name]
-    for mask in (np.ones((6, 6)), np.zeros((6, 6)), np.eye(6), np.tri(6)):
+    n, m = world.shape(6)
+    for mask in (np.ones((n, m)), np.zeros((n, m)), np.eye(n, m), np.tri(n, m)):
         answer = theory.look(world, State(world=name, size=6).with_mask(mask > 0))
         assert answer["sentence"].endswith(".")
         assert np.isfinite(answer["error"]).all()
-        assert answer["shown"] + answer["held_out"] == 36
+        assert answer["shown"] + answer["held_out"] == n * m
+        assert answer["sentence"] == f"{answer['verdict']} {answer['reason']}"
 
 
 def test_a_sum_is_additive_and_xor_is_not():

@@ -35,12 +35,12 @@ def test_sums_and_products_of_many_parts():
 
 def test_hard_occlusion_shows_the_front_where_its_channels_sum_above_zero():
     a, b, c = parts(k=3)
-    found = step(a, b, c)
+    composed = step(a, b, c)
     for n in range(2):
         for y in range(4):
             for x in range(5):
                 top = next((p for p in (a, b) if p[n, :, y, x].sum() > 0), c)
-                assert torch.equal(found[n, :, y, x], top[n, :, y, x])
+                assert torch.equal(composed[n, :, y, x], top[n, :, y, x])
     black = torch.zeros(1, 3)
     assert torch.equal(step(black, black + 1), black + 1)
 
@@ -59,9 +59,9 @@ def test_soft_occlusion_is_its_formula_and_hardens_with_gain():
 def test_opacity_is_laid_over_black_as_the_paper_does():
     a, b = (p.abs() for p in parts(channels=4))
     al, bl = (p[:, 3:].clip(0, 1) for p in (a, b))
-    both = al + (1 - al) * bl
-    rgb = (al * a[:, :3] + (1 - al) * bl * b[:, :3]) / both  # "over", then on opaque black
-    torch.testing.assert_close(alpha(a, b), rgb * both)
+    opacity = al + (1 - al) * bl
+    rgb = (al * a[:, :3] + (1 - al) * bl * b[:, :3]) / opacity  # "over", then on opaque black
+    torch.testing.assert_close(alpha(a, b), rgb * opacity)
     opaque = torch.cat([a[:, :3], torch.full_like(al, 7.0)], dim=1)
     torch.testing.assert_close(alpha(opaque, b), a[:, :3])
 

@@ -84,8 +84,8 @@ def test_energy_counts_every_entry_of_the_tensor(order, points):
 def test_second_derivatives_across_two_slots_count_once(points):
     f = chain(*DEEP)
     hessian = full(f, points, 2)
-    found = crossing(f, points.view(5, 2, 2), 2)
-    torch.testing.assert_close(found, hessian[..., :2, 2:].square().sum(dim=(1, 2, 3)))
+    energy = crossing(f, points.view(5, 2, 2), 2)
+    torch.testing.assert_close(energy, hessian[..., :2, 2:].square().sum(dim=(1, 2, 3)))
 
 
 def test_what_outputs_share_is_the_compositional_contrast():
@@ -170,10 +170,10 @@ def test_penalties_map_over_models(order, recombined):
     def one(s, b, part):
         return functional_call(whole[0], (s, b), (part,))
 
-    found = vmap(one)(state, buffers, x)
+    outputs = vmap(one)(state, buffers, x)
     wanted = torch.stack([m(part) for m, part in zip(whole, x, strict=True)])
-    torch.testing.assert_close(found, wanted)
-    assert found.min() > 0
+    torch.testing.assert_close(outputs, wanted)
+    assert outputs.min() > 0
 
 
 def test_penalized_models_train_as_one_as_they_would_alone():
@@ -191,11 +191,11 @@ def test_penalized_models_train_as_one_as_they_would_alone():
 def test_a_penalty_lowers_what_it_names():
     x = torch.randn(64, 5, generator=torch.Generator().manual_seed(3))
     data = Data(np.zeros((64, 1)), x, x)
-    free, held = autoencoder(), autoencoder()
+    free, penalized = autoencoder(), autoencoder()
     fit(free, data, steps=100, lr=1e-2)
-    fit(held, data, steps=100, lr=1e-2, penalties=[interaction(1, 10.0)])
+    fit(penalized, data, steps=100, lr=1e-2, penalties=[interaction(1, 10.0)])
     with torch.no_grad():
-        sizes = [float(crossing(m.chain, m.encode(x), 2).mean()) for m in (free, held)]
+        sizes = [float(crossing(m.chain, m.encode(x), 2).mean()) for m in (free, penalized)]
     assert sizes[1] < sizes[0] / 5
 
 

@@ -87,8 +87,8 @@ def test_derivatives_are_those_of_nested_jacfwd(name, order):
     wanted = brute(f, z, order)
     for g in (f, lambda z: f(z)):  # by the pass of its own, and by forward mode
         torch.testing.assert_close(tensor(g, z, order), wanted, rtol=1e-9, atol=1e-12)
-        found = energies(g, z, order)
-        torch.testing.assert_close(found, wanted.square().sum(dim=1), rtol=1e-9, atol=1e-12)
+        energy = energies(g, z, order)
+        torch.testing.assert_close(energy, wanted.square().sum(dim=1), rtol=1e-9, atol=1e-12)
 
 
 def test_an_operation_without_second_derivative_is_named():
@@ -131,8 +131,8 @@ def test_third_difference_of_a_product_is_the_product_of_steps():
     z, a, b, c = (points(2, 3, seed) for seed in range(4))
     eye = torch.eye(3, dtype=torch.float64)
     steps = [s * eye[i] for i, s in enumerate((a, b, c))]
-    found = difference(lambda z: z.prod(dim=1, keepdim=True), z, *steps)
-    torch.testing.assert_close(found[:, 0], a[:, 0] * b[:, 1] * c[:, 2])
+    cross = difference(lambda z: z.prod(dim=1, keepdim=True), z, *steps)
+    torch.testing.assert_close(cross[:, 0], a[:, 0] * b[:, 1] * c[:, 2])
     third_of = tensor(lambda z: z.prod(dim=1, keepdim=True), z, 3)
     torch.testing.assert_close(third_of[:, 0, 0, 1, 2], torch.ones(2, dtype=torch.float64))
 
@@ -151,10 +151,10 @@ def test_probes_are_unbiased():
     ], dim=1)  # fmt: skip
     within(probe_pairs(f, z, BLOCKS, probes=300), pairs)
     for order, squares in ((2, bent), (3, twisted)):
-        own = torch.stack([_block(squares, b, order) for b in BLOCKS]).sum(dim=0)
+        same_block = torch.stack([_block(squares, b, order) for b in BLOCKS]).sum(dim=0)
         total = squares.flatten(1).sum(dim=1)
         cross, every = probe_cross(f, z, BLOCKS, order, probes=300)
-        within(cross, total - own)
+        within(cross, total - same_block)
         within(every, total)
 
 
@@ -187,8 +187,8 @@ def test_zeros_of_a_sum_are_exact_for_probes_too():
 
 @given(st.permutations(range(6)), st.integers(1, 5))
 def test_a_partition_is_read_in_any_form(order, cut):
-    found = partition([list(order[:cut]), list(order[cut:])], 6)
-    assert sorted([*found["0"], *found["1"]]) == list(range(6))
+    coordinates = partition([list(order[:cut]), list(order[cut:])], 6)
+    assert sorted([*coordinates["0"], *coordinates["1"]]) == list(range(6))
     assert partition(cube(a=2, b=4), 6) == {"a": [0, 1], "b": [2, 3, 4, 5]}
 
 
@@ -235,5 +235,5 @@ def test_a_map_without_derivative_is_refused_and_a_loop_offered():
     way = torch.eye(5, dtype=torch.float64)
     with pytest.raises(Refused, match="loop=True"):
         directional(numbered, points(), way)
-    found = directional(branching, points(), way, way, loop=True)
-    torch.testing.assert_close(found, directional(torch.tanh, points(), way, way))
+    derivative = directional(branching, points(), way, way, loop=True)
+    torch.testing.assert_close(derivative, directional(torch.tanh, points(), way, way))

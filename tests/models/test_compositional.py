@@ -70,8 +70,8 @@ def test_parameters_are_counted_as_in_the_paper():
 
 def test_parameters_of_the_reduced_networks():
     sizes = [5, 256, 256, 256, 768]
-    own = sum((a + 1) * b for a, b in pairwise(sizes))
-    assert count(compositional(images())) == 2 * own
+    weights = sum((a + 1) * b for a, b in pairwise(sizes))
+    assert count(compositional(images())) == 2 * weights
     small = vectors()
     assert count(compositional(small, combine="add", width=64, depth=2)) == 2 * (
         3 * 64 + 65 * 64 + 65 * 16
@@ -91,8 +91,8 @@ def test_a_component_is_the_papers_network(side):
         torch.testing.assert_close(model.parts[k](data.x[:, 5 * k : 5 * k + 5]), drawn[k])
     torch.testing.assert_close(model(data.x), sigmoid(*drawn))
     parts = model.draw(data.x)
-    found = torch.autograd.grad((model.combine(*parts) - data.y).square().sum(), parts)[0]
-    torch.testing.assert_close(found[0], wanted)
+    gradient = torch.autograd.grad((model.combine(*parts) - data.y).square().sum(), parts)[0]
+    torch.testing.assert_close(gradient[0], wanted)
 
 
 def test_gradients_are_those_of_the_papers_network():
@@ -254,46 +254,46 @@ class Wrong(nn.Module):
         return (x[:, :2] + x[:, 2:]) * right
 
 
-def seen(support, n=2000) -> Observed:
-    split = SQUARE.split(support, n=50, asked=n, rng=np.random.default_rng(1))
+def observed_on(support, n=2000) -> Observed:
+    split = SQUARE.split(support, n=50, queries=n, rng=np.random.default_rng(1))
     return observe(Wrong(), SQUARE, split)
 
 
 def test_explained_separates_shown_from_all():
-    corner = seen(box({"a[0]": (0, 0.5), "b[0]": (0, 0.5)}))
-    found = explained(corner)
-    assert found["r2_id"] == 1
+    corner = observed_on(box({"a[0]": (0, 0.5), "b[0]": (0, 0.5)}))
+    measured = explained(corner)
+    assert measured["r2_id"] == 1
     query = corner.split.query
-    assert found["r2_all"] == pytest.approx(
+    assert measured["r2_all"] == pytest.approx(
         r2_score(query.y, corner.outputs, multioutput="variance_weighted")
     )
-    assert found["r2_ood"] < found["r2_all"] < 0.5
-    assert found["variance_all"] == pytest.approx(1 / 6, abs=0.02)  # of a sum of two uniforms
+    assert measured["r2_ood"] < measured["r2_all"] < 0.5
+    assert measured["variance_all"] == pytest.approx(1 / 6, abs=0.02)  # of a sum of two uniforms
 
 
 def test_explained_draws_from_a_plane_that_uniform_points_miss():
-    plane = seen(values(a=[(0.25, 0.25)]))
+    plane = observed_on(values(a=[(0.25, 0.25)]))
     assert not plane.split.inside.any()
-    found = explained(plane)
+    measured = explained(plane)
     # b varies, a does not: half of b[0] is right, the rest is blank.
     z = np.random.default_rng(5).uniform(size=(4000, 2))
     y = z + 0.25
     out = y * (z[:, :1] < 0.5)
     wanted = r2_score(y, out, multioutput="variance_weighted")
-    assert found["r2_id"] == pytest.approx(wanted, abs=0.3)
-    assert found["variance_id"] == pytest.approx(1 / 12, abs=0.01)
-    assert found == explained(plane)
+    assert measured["r2_id"] == pytest.approx(wanted, abs=0.3)
+    assert measured["variance_id"] == pytest.approx(1 / 12, abs=0.01)
+    assert measured == explained(plane)
 
 
 def test_the_block_map_shows_where_the_error_is():
-    found = block_map(seen(box({"a[0]": (0, 0.5)}), n=8000))
-    assert found["error_map"].shape == found["support"].shape == (17, 17)
-    assert found["factors"].tolist() == ["a[0]", "b[0]"]
-    assert (found["error_map"][:8, :8] == 0).all()
-    assert (found["error_map"][9:, 9:] > 0.3).all()
-    assert found["support"][:8].all()
-    assert not found["support"][9:].any()
+    measured = block_map(observed_on(box({"a[0]": (0, 0.5)}), n=8000))
+    assert measured["error_map"].shape == measured["support"].shape == (17, 17)
+    assert measured["factors"].tolist() == ["a[0]", "b[0]"]
+    assert (measured["error_map"][:8, :8] == 0).all()
+    assert (measured["error_map"][9:, 9:] > 0.3).all()
+    assert measured["support"][:8].all()
+    assert not measured["support"][9:].any()
 
 
 def test_the_block_map_of_few_points_has_few_bins():
-    assert block_map(seen(box({"a[0]": (0, 0.5)}), n=64))["error_map"].shape == (2, 2)
+    assert block_map(observed_on(box({"a[0]": (0, 0.5)}), n=64))["error_map"].shape == (2, 2)

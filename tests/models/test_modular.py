@@ -243,10 +243,10 @@ def test_a_noisy_network_trains_and_depends_on_its_seed():
 
 def walked(model, x):
     """Hidden activities by hooks, as one would first write it."""
-    seen, handles = [], []
+    activities, handles = [], []
 
-    def keep(m, given):
-        seen.append((m.weight.detach(), given[0].detach()))
+    def keep(m, inputs):
+        activities.append((m.weight.detach(), inputs[0].detach()))
 
     for m in model.modules():
         if isinstance(m, nn.Linear):
@@ -254,7 +254,7 @@ def walked(model, x):
     model(x)
     for h in handles:
         h.remove()
-    return seen[1:]
+    return activities[1:]
 
 
 @pytest.mark.parametrize("alpha", [1.0, 2.0, 1.5])
@@ -288,8 +288,8 @@ def test_the_penalty_is_the_variance_that_noise_passes_to_the_next_layer(power):
     total, amount = 0.0, 0.1
     with torch.no_grad(), seeded(0):
         for w, a in walked(model, data.x):
-            given = Noise(amount, power)(a.expand(40_000, *a.shape)) @ w.T
-            total += float(given.var(dim=0).sum(dim=1).mean())
+            noisy = Noise(amount, power)(a.expand(40_000, *a.shape)) @ w.T
+            total += float(noisy.var(dim=0).sum(dim=1).mean())
     expected = amount**2 * weight_activity(1.0, power)(model, batch(data)).item()
     assert total == pytest.approx(expected, rel=0.02)
 

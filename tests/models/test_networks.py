@@ -92,15 +92,15 @@ def test_image_networks_refuse_vectors(build):
 @pytest.mark.parametrize("build", IMAGE_NETWORKS)
 @pytest.mark.parametrize("shape", [(28, 28), (2, 28, 33)])
 def test_image_networks_take_gray_and_oblong_images(build, shape):
-    given = data(*shape, n=2, out=(2, 3))
-    assert build(given)(given.x).shape == (2, 2, 3)
+    images = data(*shape, n=2, out=(2, 3))
+    assert build(images)(images.x).shape == (2, 2, 3)
 
 
 def test_small_images_need_a_small_convnet():
     with pytest.raises(Refused, match=r"8×8 pixels are too small.*kernel=3"):
         convnet(data(2, 8, 8))
-    given = data(2, 8, 20)
-    assert convnet(given, channels=(16, 16), kernel=3)(given.x).shape == (6, 1)
+    images = data(2, 8, 20)
+    assert convnet(images, channels=(16, 16), kernel=3)(images.x).shape == (6, 1)
 
 
 def test_stages_of_a_resnet_need_channels_and_blocks():
@@ -115,11 +115,11 @@ def test_the_fourth_activation_has_the_authors_index():
 
 
 def test_a_vit_sees_what_lies_beyond_the_last_whole_patch():
-    given = data(1, 10, 10, n=2)
-    model = vit(given, patch=4, dim=8, depth=1, heads=2, head_dim=4, mlp=8).eval()
-    moved = given.x.clone()
+    images = data(1, 10, 10, n=2)
+    model = vit(images, patch=4, dim=8, depth=1, heads=2, head_dim=4, mlp=8).eval()
+    moved = images.x.clone()
     moved[:, :, 9, 9] += 1
-    assert (model(moved) != model(given.x)).any()
+    assert (model(moved) != model(images.x)).any()
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_a_vit_sees_what_lies_beyond_the_last_whole_patch():
     ],
 )
 def test_networks_learn_their_training_set(build, options):
-    given = data(2, 8, 8, n=16)
-    models = [build(given, **options, seed=s) for s in range(2)]
-    before = float((predict(models[0], given.x) - given.y).square().mean())
-    fit(models, given, steps=60, lr=5e-3)
-    after = float((predict(models[0], given.x) - given.y).square().mean())
+    images = data(2, 8, 8, n=16)
+    models = [build(images, **options, seed=s) for s in range(2)]
+    before = float((predict(models[0], images.x) - images.y).square().mean())
+    fit(models, images, steps=60, lr=5e-3)
+    after = float((predict(models[0], images.x) - images.y).square().mean())
     assert after < 0.3 * before
 
 
@@ -149,8 +149,8 @@ def test_the_margin_loss_is_cross_entropy_of_a_sign():
 
 
 def test_the_margin_loss_trains_a_stack_as_it_trains_one():
-    given = data(4, n=8)
-    signs = Data(given.z, given.x, given.y.sign())
+    images = data(4, n=8)
+    signs = Data(images.z, images.x, images.y.sign())
     together = [relu_mlp(signs, width=10, seed=s) for s in range(3)]
     alone = [relu_mlp(signs, width=10, seed=s) for s in range(3)]
     options = {"steps": 20, "lr": 0.1, "optimizer": torch.optim.SGD, "loss": margin_cross_entropy}

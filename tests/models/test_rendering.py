@@ -93,16 +93,16 @@ def test_networks_have_the_sizes_counted_by_hand(model, wanted):
 
 
 def test_a_place_is_sines_and_cosines_of_column_then_row():
-    found = places(5, 8)
-    assert found.shape == (25, 8)
-    pixel = found[3 * 5 + 2]  # row 3, column 2
+    codes = places(5, 8)
+    assert codes.shape == (25, 8)
+    pixel = codes[3 * 5 + 2]  # row 3, column 2
     slow = exp(-4 * log(10_000) / 8)
     assert float(pixel[0]) == pytest.approx(sin(2))
     assert float(pixel[2]) == pytest.approx(sin(3))
     assert float(pixel[4]) == pytest.approx(sin(2 * slow), rel=1e-5)
     assert float(pixel[6]) == pytest.approx(sin(3 * slow), rel=1e-5)
     torch.testing.assert_close(pixel[::2] ** 2 + pixel[1::2] ** 2, torch.ones(4))
-    assert len(found.unique(dim=0)) == 25
+    assert len(codes.unique(dim=0)) == 25
 
 
 def test_the_spatial_mlp_draws_a_pixel_from_the_code_and_its_place():
@@ -213,9 +213,9 @@ def test_the_rank_entropy_counts_every_token_of_both_axes():
         model.across.values.fill_(-3.0)  # four tokens of four equal values
         model.down.values.zero_()[:, 0] = 1.0  # rank 1; three clamped values a token
     wanted = 4 * log(4) - 4 * 3 * 1e-8 * log(1e-8)
-    found = rank_entropy(0.1)(model, NO_BATCH)
-    assert float(found.detach()) == pytest.approx(0.1 * wanted, rel=1e-6)
-    assert float(rank_entropy()(model, NO_BATCH).detach()) == float(found.detach())
+    penalty = rank_entropy(0.1)(model, NO_BATCH)
+    assert float(penalty.detach()) == pytest.approx(0.1 * wanted, rel=1e-6)
+    assert float(rank_entropy()(model, NO_BATCH).detach()) == float(penalty.detach())
 
 
 def test_the_stripe_variance_counts_every_raw_vector():
@@ -226,8 +226,8 @@ def test_the_stripe_variance_counts_every_raw_vector():
             for k in range(4):
                 wanted += np.var(part.left[token, :, k].tolist(), ddof=1)
                 wanted += np.var(part.right[token, k, :].tolist(), ddof=1)
-    found = stripe_variance()(model, NO_BATCH)
-    assert float(found.detach()) == pytest.approx(0.01 * wanted, rel=1e-5)
+    penalty = stripe_variance()(model, NO_BATCH)
+    assert float(penalty.detach()) == pytest.approx(0.01 * wanted, rel=1e-5)
     with torch.no_grad():
         for part in (model.across, model.down):  # stripes: vectors without variation
             part.left.copy_(part.left[:, :1].expand_as(part.left))
@@ -246,8 +246,8 @@ def test_penalties_refuse_models_without_low_rank_embeddings(penalty):
 def test_penalties_drive_low_rank_networks_to_rank_one(engine):
     data = world(4)
     models = [low_rank(data, seed=s) for s in range(2)]
-    given = [rank_entropy(), stripe_variance()]
-    [history, _] = fit(models, data, steps=80, lr=0.05, penalties=given, engine=engine)
+    penalties = [rank_entropy(), stripe_variance()]
+    [history, _] = fit(models, data, steps=80, lr=0.05, penalties=penalties, engine=engine)
     assert history.engine == engine
     values = models[1].across.values.detach().square()
     assert float((values.max(dim=1).values / values.sum(dim=1)).min()) > 0.95
@@ -260,8 +260,8 @@ LEARNED.remove(("low_rank", "ramp"))
 @pytest.mark.parametrize(("name", "encoding"), LEARNED)
 def test_decoders_learn_their_training_set(name, encoding):
     data = world(5, encoding)
-    given = {"dropout": 0.0} if name == "transformer" else {}
-    models = [SMALL[name](data, **given, seed=s) for s in range(2)]
+    options = {"dropout": 0.0} if name == "transformer" else {}
+    models = [SMALL[name](data, **options, seed=s) for s in range(2)]
     before = float((predict(models[0], data.x) - data.y).square().mean())
     fit(models, data, steps=40, lr=5e-3)
     after = float((predict(models[0], data.x) - data.y).square().mean())

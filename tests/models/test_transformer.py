@@ -119,10 +119,10 @@ def test_attention_is_the_textbooks(scale):
     model = transformer_autoencoder(images(), dim=4, scale=scale, **options).double()
     z = torch.randn(3, 3, 4, dtype=torch.double)
     wanted, looks = transcribed(model.decoder, z, (5 if scale == "head" else 12) ** -0.5)
-    drawn, found = model.decoder(z)
+    drawn, attention = model.decoder(z)
     torch.testing.assert_close(drawn, wanted)
-    torch.testing.assert_close(found, looks)
-    for look in found:
+    torch.testing.assert_close(attention, looks)
+    for look in attention:
         assert look.shape == (3, 4, 3, 64)
         torch.testing.assert_close(look.sum(dim=2), torch.ones(3, 4, 64, dtype=torch.double))
 
@@ -166,11 +166,11 @@ def test_slot_attention_feels_the_slope_of_its_last_iteration_alone():
 
 
 def test_places_are_waves_of_rows_and_columns():
-    found = fourier(5, 3).view(5, 5, 12)
-    assert found[1, 2, 0].item() == pytest.approx(np.sin(np.pi / 4))  # row, lowest octave
-    assert found[1, 2, 2].item() == pytest.approx(np.sin(4 * np.pi / 4), abs=1e-6)
-    assert found[1, 2, 3].item() == pytest.approx(np.sin(np.pi / 2))  # column
-    assert found[1, 2, 6].item() == pytest.approx(np.cos(np.pi / 4))
+    codes = fourier(5, 3).view(5, 5, 12)
+    assert codes[1, 2, 0].item() == pytest.approx(np.sin(np.pi / 4))  # row, lowest octave
+    assert codes[1, 2, 2].item() == pytest.approx(np.sin(4 * np.pi / 4), abs=1e-6)
+    assert codes[1, 2, 3].item() == pytest.approx(np.sin(np.pi / 2))  # column
+    assert codes[1, 2, 6].item() == pytest.approx(np.cos(np.pi / 4))
     assert len(torch.unique(fourier(16, 5), dim=0)) == 256
 
 
@@ -182,9 +182,9 @@ def test_the_code_is_drawn_in_training_and_the_mean_in_evaluation():
     model = transformer_autoencoder(data, **TINY)
     mean, spread = model.posterior(data.x)
     torch.manual_seed(3)
-    found = model.encode(data.x)
+    slots = model.encode(data.x)
     torch.manual_seed(3)
-    torch.testing.assert_close(found, mean + spread * torch.randn_like(mean))
+    torch.testing.assert_close(slots, mean + spread * torch.randn_like(mean))
     assert torch.equal(model.eval().encode(data.x), mean)
     always = transformer_autoencoder(data, sample="always", **TINY).eval()
     assert not torch.equal(always.encode(data.x), always.encode(data.x))
@@ -287,10 +287,10 @@ def test_capacity_is_torchs_divergence():
     data = images()
     model = transformer_autoencoder(data, **TINY)
     mean, spread = model.posterior(data.x)
-    own = kl_divergence(Normal(mean, spread), Normal(0.0, 1.0))
-    torch.testing.assert_close(divergence(mean, spread), own)
-    found = latent_capacity(0.3)(model, Batch(data.x, data.y))
-    torch.testing.assert_close(found, 0.3 * own.sum(dim=(1, 2)).mean())
+    expected = kl_divergence(Normal(mean, spread), Normal(0.0, 1.0))
+    torch.testing.assert_close(divergence(mean, spread), expected)
+    penalty = latent_capacity(0.3)(model, Batch(data.x, data.y))
+    torch.testing.assert_close(penalty, 0.3 * expected.sum(dim=(1, 2)).mean())
 
 
 def test_penalties_read_the_forward_pass_of_the_loss():

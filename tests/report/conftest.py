@@ -1,8 +1,13 @@
 """Records of a moment's training, for the tests of the report."""
 
+import base64
+import io
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Verdict
 from recombine.core.registry import find
@@ -14,6 +19,23 @@ from recombine.runs.sweep import sweep
 
 NAME = "liang2025.hidden_square"
 EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """Lists the words of a drawing."""
+    return lambda svg: re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+@pytest.fixture(scope="session")
+def pictures():
+    """Reads the pictures of a drawing, as arrays of bytes."""
+
+    def read(svg):
+        codes = re.findall(r'href="data:image/png;base64,([^"]*)"', svg)
+        return [np.asarray(Image.open(io.BytesIO(base64.b64decode(code)))) for code in codes]
+
+    return read
 
 
 @pytest.fixture(scope="session")

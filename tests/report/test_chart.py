@@ -1,7 +1,5 @@
 """Charts put the right numbers at the right pixels, and show everything they are given."""
 
-import base64
-import io
 import re
 from itertools import pairwise
 
@@ -9,23 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from recombine.core.claim import HOLDS, OPEN, Verdict
 from recombine.core.error import Refused
 from recombine.report import chart
-from recombine.report.plot import color_map
+from recombine.report.colors import paint
 from recombine.report.scale import Scale, scale_of
-
-
-def texts(svg):
-    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
-
-
-def pictures(svg):
-    codes = re.findall(r'href="data:image/png;base64,([^"]*)"', svg)
-    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(code)))) for code in codes]
-
 
 # ------------------------------------------------------------------------------------- scales
 
@@ -58,7 +45,7 @@ def test_a_wide_positive_spread_is_logarithmic_and_cut_five_decades_down():
 # ------------------------------------------------------------------------------ claims, scores
 
 
-def test_a_verdict_shows_interval_bound_and_published_number():
+def test_a_verdict_shows_interval_bound_and_published_number(texts):
     verdict = Verdict(HOLDS, 0.7, (0.6, 0.8), 5, "", above=0.5)
     svg = chart.verdict_axis(verdict, 0.9, "holds")
     a, b = map(float, re.search(r'interval holds" d="M([\d.]+) 15L([\d.]+) 15', svg).groups())
@@ -95,7 +82,7 @@ def test_strips_have_one_dot_per_seed_and_a_bar_at_each_mean():
 # --------------------------------------------------------------------------------------- lines
 
 
-def test_lines_average_logarithms_at_common_steps_and_label_each_line():
+def test_lines_average_logarithms_at_common_steps_and_label_each_line(texts):
     series = {
         "a": [([1, 2, 3], [1.0, 1e-2, 0.0]), ([1, 2], [100.0, 1e-4])],
         "b": [([1, 2], [1, 1])],
@@ -113,7 +100,7 @@ def test_lines_average_logarithms_at_common_steps_and_label_each_line():
     assert {"a", "b", "step", "loss"} <= set(texts(svg))
 
 
-def test_lines_over_named_places_and_without_any_number():
+def test_lines_over_named_places_and_without_any_number(texts):
     svg = chart.lines({"a": [([0, 1], [0.5, 0.7])]}, x="", y="share", alt="", names=["in", "out"])
     assert {"in", "out", "a"} <= set(texts(svg))
     assert chart.lines({"a": [([0], [float("nan")])]}, x="", y="", alt="")
@@ -128,20 +115,20 @@ def test_labels_never_cover_each_other(heights):
 # ------------------------------------------------------------------------------ maps and images
 
 
-def test_heat_map_draws_x_to_the_right_and_y_downwards():
+def test_heat_map_draws_x_to_the_right_and_y_downwards(pictures, texts):
     error = np.zeros((5, 3))
     error[4, 0] = 1.0
     svg = chart.heat_map(error, error < 1, high=1.0, names=("x", "y"), alt="Error.")
     (picture,) = pictures(svg)
     assert picture.shape == (3, 5, 4)
-    expected = color_map()([0.0, 1.0], bytes=True)
+    expected = paint([0.0, 1.0], "error", 0, 1)
     assert (picture[0, 4] == expected[1]).all()
     assert (picture.reshape(-1, 4) == expected[0]).all(axis=1).sum() == 14
     assert svg.count('class="edge"') == 1
     assert {"x →", "← y"} <= set(texts(svg))
 
 
-def test_a_cell_without_a_query_is_drawn_apart_and_nothing_held_out_has_no_outline():
+def test_a_cell_without_a_query_is_drawn_apart_and_nothing_held_out_has_no_outline(pictures):
     svg = chart.heat_map(np.array([[np.nan, 0.0], [0.5, 2.0]]), None, alt="")
     (picture,) = pictures(svg)
     assert picture[0, 0, 3] < 255 == picture[1, 1, 3]
@@ -155,7 +142,7 @@ def test_one_factor_gives_a_line_with_held_out_values_shaded():
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 5), (2, 3, 6, 5)], ids=["gray", "color"])
-def test_images_put_targets_above_outputs_and_seen_before_held_out(shape):
+def test_images_put_targets_above_outputs_and_seen_before_held_out(shape, pictures, texts):
     truth = np.linspace(0, 1, np.prod(shape)).reshape(shape)
     groups = [
         chart.Images("held out", "held", 1 - truth, truth, [[0, 1], [4, 5]]),
@@ -171,7 +158,7 @@ def test_images_put_targets_above_outputs_and_seen_before_held_out(shape):
     assert texts(svg) == words
 
 
-def test_images_without_targets_are_labelled_and_bad_shapes_refused():
+def test_images_without_targets_are_labelled_and_bad_shapes_refused(texts):
     svg = chart.images([chart.Images("layers", "", np.eye(3)[None], None, ["conv 1"])], "")
     assert texts(svg) == ["layers", "conv 1"]
     with pytest.raises(Refused, match=r"needs \(n, rows, columns\)"):

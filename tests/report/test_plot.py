@@ -1,79 +1,63 @@
-"""Figures of papers share one color scale and leave their colors to the page."""
-
-import re
-import warnings
+"""Maps of papers share one color scale; rows show every seed."""
 
 import numpy as np
+import pytest
 
-from recombine.report import plot
-
-
-def line(label):
-    with plot.styled():
-        figure = plot.canvas(300, 200)
-        axes = plot.place(figure, 40, 10, 250, 150)
-        axes.plot([1, 2], [1.0, 0.5], color=plot.LINES[1])
-        axes.set_title(label)
-    return figure
+from recombine.core.error import Refused
+from recombine.report.colors import paint
+from recombine.report.panel import Figure
+from recombine.report.plot import TOP, heat_maps, picture, seed_rows
 
 
-def test_maps_side_by_side_share_one_scale():
+def test_maps_side_by_side_share_one_scale(pictures, texts):
     seen = np.ones((4, 4), dtype=bool)
     partly = np.stack([seen, ~seen], axis=2)
-    figure = plot.heat_maps(
+    figure = heat_maps(
         {"right": (np.zeros((4, 4)), seen), "wrong": (np.full((4, 4, 2), 9.0), partly)}
     )
-    *maps, bar = figure.axes
-    assert [a.get_title(loc="left") for a in maps] == ["right", "wrong"]
-    assert {a.images[0].get_clim() for a in maps} == {(0.0, plot.TOP)}
-    assert not maps[0].collections[0].get_segments()
-    assert len(maps[1].collections[0].get_segments()) == 4  # every cell holds something out
-    assert [t.get_text() for t in bar.get_yticklabels()] == ["0 perfect", "1 constant", "≥ 2"]
+    right, wrong, _ = pictures(figure.svg())
+    assert (right == paint(0.0, "error", 0, TOP)).all()
+    assert (wrong == paint(TOP, "error", 0, TOP)).all()
+    assert "#fff" not in figure.axes[0].svg()  # nothing is held out
+    assert "#fff" in figure.axes[1].svg()
+    assert {"right", "wrong", "0 perfect", "1 constant", "≥ 2"} <= set(texts(figure.svg()))
 
 
-def test_heat_maps_draw_x_to_the_right_and_y_downwards():
+def test_heat_maps_draw_x_to_the_right_and_y_downwards(pictures, texts):
     error = np.zeros((5, 3))
     error[4, 0] = 1.0
-    axes = plot.heat_maps({"": (error, error < 1)}).axes[0]
-    image = np.asarray(axes.images[0].get_array())
-    assert image.shape == (3, 5)
-    assert image[0, 4] == 1.0
-    low, high = axes.get_ylim()
-    assert low > high  # the first row is on top
+    figure = heat_maps({"": (error, error < 1)}, names=("across", "down"))
+    image, _ = pictures(figure.svg())
+    assert image.shape[:2] == (3, 5)
+    assert (image[0, 4] == paint(1.0, "error", 0, TOP)).all()
+    assert {"across →", "← down"} <= set(texts(figure.svg()))
 
 
-def test_svg_leaves_the_colors_to_the_page():
-    text = plot.svg(line("a $x_1$ <b>"), "one", alt='said "so"')
-    assert "currentColor" in text
-    assert "var(--muted" in text
-    assert "var(--line-1" in text
-    assert not [ink for ink in plot.INKS if ink in text]
-    assert "a $x_1$ &lt;b&gt;" in text
-    assert 'aria-label="said &quot;so&quot;"' in text
-    assert "<metadata" not in text
-    assert "<style" not in text
-    assert text.startswith('<svg id="one" ')
+@pytest.mark.parametrize("maps", [{}, {"one factor": (np.zeros(3), np.ones(3, dtype=bool))}])
+def test_heat_maps_need_two_factors(maps):
+    with pytest.raises(Refused, match="two factors"):
+        heat_maps(maps)
 
 
-def test_svg_cuts_coordinates_but_not_words():
-    text = plot.svg(line("0.123456"))
-    assert ">0.123456</text>" in text.replace("\n", "")
-    assert not re.search(r' d="[^"]*\.\d{3}', text)
+def test_rows_have_one_dot_per_seed_and_a_bar_at_the_center(texts):
+    figure = Figure(200, 100)
+    axes = figure.place(20, 20, 100, 50)
+    rows = {"first": {"a": [1.0, 2.0, 6.0], "b": [5.0]}, "second": {"a": []}}
+    seed_rows(axes, rows, {"a": "red", "b": "blue"}, center=np.median)
+    figure.legend(0, 10, {"a": "red", "b": "blue"})
+    dots, bars = axes.series[0::2], axes.series[1::2]
+    assert [s.x.tolist() for s in dots] == [[1.0, 2.0, 6.0], [5.0]]
+    assert [s.x.tolist() for s in bars] == [[2.0], [5.0]]
+    assert dots[0].y[0] < 0 < dots[1].y[0]
+    assert axes.svg().count("<circle") == 4
+    assert {"first", "second", "● a", "● b"} <= set(texts(figure.svg()))
 
 
-def test_svg_is_the_same_twice_and_its_ids_are_its_own():
-    def draw(name):
-        return plot.svg(plot.heat_maps({"a": (np.eye(3), np.eye(3) < 1)}), name)
-
-    assert draw("one") == draw("one")
-    ids = [set(re.findall(r'\bid="([^"]*)"', draw(name))) for name in ("one", "two")]
-    assert ids[0]
-    assert not ids[0] & ids[1]
-    references = set(re.findall(r'(?:href="#|url\(#)([^")]*)', draw("one")))
-    assert references <= ids[0]
-
-
-def test_a_script_that_the_figure_font_lacks_is_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert "組合" in plot.svg(line("組合"))
+def test_a_picture_is_gray_or_has_three_channels(pictures):
+    figure = Figure(100, 100)
+    picture(figure.place(0, 0, 40, 40), [[0.0, 1.0]], "gray", low=0, high=1)
+    picture(figure.place(50, 0, 40, 40), np.stack([np.ones((2, 3)), *np.zeros((2, 2, 3))]))
+    gray, red = pictures(figure.svg())
+    assert gray[0, :, 0].tolist() == [0, 255]
+    assert red.shape == (2, 3, 3)
+    assert (red == [255, 0, 0]).all()

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from recombine.core.claim import FAILS, HOLDS, Verdict
-from recombine.report.published import Published, published, published_json
+from recombine.core.error import Refused
+from recombine.core.experiment import EXPERIMENTS
+from recombine.report.published import Published, published, published_json, quoted
 from recombine.runs.judge import Judged
-from recombine.runs.record import Record
+from recombine.runs.record import DONE, Record, jsonable
 
 
 @pytest.fixture
@@ -37,6 +39,26 @@ def test_what_is_published_can_be_read_again(ours):
     assert known.cost("a.y") == "no claim needs it"
     assert known.minutes("a") == known.minutes("a.x") == "1 min"
     assert known.minutes("b") == ""
+
+
+def test_texts_quote_claims_and_scores_but_no_changed_verdict():
+    claims = {"a.b": {"outcome": HOLDS, "value": 3.43, "interval": [3.29, 3.56]}}
+    known = Published(claims, {}, [], scores={"a.x: slope": 0.7434})
+    text = "{a.b|holds|power} times, {a.b|holds|interval}, slope {a.x: slope}"
+    assert known.fill(text) == "2,700 times, 3.43 [3.29, 3.56], slope 0.74"
+    with pytest.raises(Refused, match="'does not hold', but it is 'holds'"):
+        known.fill("{a.b|does not hold}")
+
+
+def test_a_quoted_score_is_the_mean_of_the_default_run():
+    name, config = "lippl2025.addition", jsonable(EXPERIMENTS["lippl2025.addition"].configure())
+    runs = [
+        Record(str(i), name, size, config | changes, 0, scores={"slope": value}, status=DONE)
+        for i, (size, changes, value) in enumerate(
+            [("quick", {}, 0.5), ("quick", {}, 0.7), ("quick", {"ridge": 1.0}, 9), ("smoke", {}, 9)]
+        )
+    ]
+    assert quoted(runs, ["{lippl2025.addition: slope}"]) == {"lippl2025.addition: slope": 0.6}
 
 
 def test_the_shipped_verdicts_are_those_of_every_paper():

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
@@ -138,14 +138,23 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         process = self.processes.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                text = path.read_bytes()
-            except OSError:
-                continue
-            mine = f"SLURM_CONF={self.folder}/slurm.conf".encode() in text
-            if mine and f"SLURMD_NODENAME={name}".encode() in text:
-                os.kill(int(path.parent.name), signal.SIGKILL)
+        for path in Path("/proc").glob("[0-9]*"):
+            if self.belongs(path, name):
+                with suppress(ProcessLookupError):
+                    os.kill(int(path.name), signal.SIGKILL)
+
+    def belongs(self, process: Path, name: str) -> bool:
+        """Whether a process is a job of a node, by its environment, or a step's daemon, which
+        overwrites its environment, by the log that it keeps open.
+        """
+        try:
+            text = (process / "environ").read_bytes()
+            files = {str(fd.readlink()) for fd in (process / "fd").iterdir()}
+        except OSError:
+            return False
+        same_cluster = f"SLURM_CONF={self.folder}/slurm.conf".encode() in text
+        job = same_cluster and f"SLURMD_NODENAME={name}".encode() in text
+        return job or str(self.folder / f"slurmd-{name}.log") in files
 
     def stop(self) -> None:
         """Kill everything."""

@@ -1,4 +1,4 @@
-"""Devices: one that is not there is refused, and the run sees the one that was chosen."""
+"""Devices: a missing one is refused, and a run uses the chosen one."""
 
 from dataclasses import replace
 
@@ -45,14 +45,14 @@ def test_a_run_sees_its_device_and_its_id_does_not(toy, monkeypatch):
     """Any device that is not the default will do: whether it exists is checked elsewhere."""
     monkeypatch.setattr("recombine.runs.run.check_device", lambda name: None)
     monkeypatch.setattr("recombine.runs.run.processor", lambda name: "a chip")
-    seen = []
+    devices = []
 
     def look(cfg, seeds):
-        seen.append(DEVICE.get())
+        devices.append(DEVICE.get())
         return [Result({"score": 1.0})]
 
     ((record, _),) = execute(replace(toy, run=look), toy.configure(), [0], device=absent())
-    assert seen == [absent()]
+    assert devices == [absent()]
     assert DEVICE.get() == "cpu"
     assert record.id == identify(toy, toy.configure(), 0)
     assert (record.device, record.processor) == (absent(), "a chip")

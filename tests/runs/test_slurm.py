@@ -1,4 +1,4 @@
-"""Sweeps on a real Slurm: requeued tasks, a lost node, a time limit and two arrays lose nothing."""
+"""Sweeps on a real Slurm: requeueing, a lost node, a time limit and two arrays lose nothing."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_without_slurm_the_refusal_names_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="needs the command sbatch"):
         submit(["sweep"], options="", tasks=2, logs=tmp_path)
-    with pytest.raises(Refused, match="--tasks needs 1 or more; got 0"):
+    with pytest.raises(Refused, match="--tasks needs n >= 1; got 0"):
         submit(["sweep"], options="", tasks=0, logs=tmp_path)
 
 
@@ -106,9 +106,9 @@ EXPECTED = sorted(10.0 * level + seed for level in range(3) for seed in range(2)
 
 
 def check(place, records="shared"):
-    found = scores(place, records)
-    assert sorted(s["score"] for s in found.values()) == EXPECTED
-    return found
+    values = scores(place, records)
+    assert sorted(s["score"] for s in values.values()) == EXPECTED
+    return values
 
 
 def test_an_array_leaves_the_records_of_a_local_sweep(slurm, place):
@@ -123,8 +123,8 @@ def test_an_array_leaves_the_records_of_a_local_sweep(slurm, place):
 def test_a_requeued_task_a_lost_node_and_a_second_array_lose_nothing(slurm, place):
     gate = place / "gate"
     gate.touch()
-    held = ["--gate", str(gate), "--slurm=--time=5", "--tasks", "3"]
-    array = start(slurm, place, "shared", *held)
+    options = ["--gate", str(gate), "--slurm=--time=5", "--tasks", "3"]
+    array = start(slurm, place, "shared", *options)
     out, error = array.communicate(timeout=120)
     assert array.returncode == 0, error
     assert "scancel" in error + out
@@ -132,7 +132,7 @@ def test_a_requeued_task_a_lost_node_and_a_second_array_lose_nothing(slurm, plac
     time.sleep(8)  # the first task has started its run by then, and waits at the gate
     first = slurm.call("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%A").split()[0]
     slurm.call("scontrol", "requeue", first)
-    second = start(slurm, place, "shared", *held)
+    second = start(slurm, place, "shared", *options)
     second.communicate(timeout=120)
     assert second.returncode == 0
     slurm.kill("n1")
@@ -141,7 +141,7 @@ def test_a_requeued_task_a_lost_node_and_a_second_array_lose_nothing(slurm, plac
     slurm.node("n1")
     slurm.call("scontrol", "update", "NodeName=n1", "State=RESUME")
     slurm.until(lambda: not slurm.queue(), "both arrays to end", 300)
-    last = start(slurm, place, "shared", *held, "--wait")  # resubmission does what is left
+    last = start(slurm, place, "shared", *options, "--wait")  # resubmission does what is left
     _, error = last.communicate(timeout=300)
     assert last.returncode == 0, error
     check(place)

@@ -1,4 +1,4 @@
-"""The store: whole records or none, whatever happens while writing or to the files afterwards."""
+"""The store: complete records or none, despite crashes while writing and damaged files."""
 
 import errno
 import io
@@ -48,7 +48,7 @@ def test_a_record_says_where_it_comes_from(toy):
 
 
 def version(*extra):
-    """Build a config as it was before or after somebody added fields to it."""
+    """Build a config as it was before or after fields were added."""
     config = make_dataclass("Config", [("width", int, 8), ("lr", float, 0.1), *extra], frozen=True)
     return Experiment("paper.thing", config, lambda cfg, seeds: [])
 
@@ -126,7 +126,7 @@ def test_a_record_of_a_newer_version_is_read_and_of_an_older_one_too(store):
 
 
 def signed(**changes):
-    """Write a record with other values under a digest that is right."""
+    """Write a record with other values and a matching digest."""
     plain = {**asdict(RECORD), **changes}
     return json.dumps({**plain, "digest": _digest(plain)})
 
@@ -300,7 +300,7 @@ def test_a_record_needs_plain_names(store, name):
 
 
 def test_a_folder_that_is_gone_is_not_made_again_by_a_write(store):
-    """A worker that does not share the folder must not write where nobody looks."""
+    """A worker that does not share the folder must not create one of its own."""
     store.root.rmdir()
     with pytest.raises(Refused, match=r"does not exist: it was deleted, or this machine does not"):
         store.write(RECORD)
@@ -322,8 +322,8 @@ def test_damaged_records_are_set_aside_with_their_arrays_without_losing_any(stor
         aside = store.set_aside("toy.obey", "1f")
         assert aside.with_name(f"{aside.name}.npz").is_file()
     assert not list(store.root.glob("*/1f.npz"))
-    kept = sorted(p.read_text() for p in store.root.glob("*/*.damaged"))
-    assert kept == ["first", "second"]
+    damaged = sorted(p.read_text() for p in store.root.glob("*/*.damaged"))
+    assert damaged == ["first", "second"]
     assert store.find("toy.obey", "1f") is None
     store.set_aside("toy.obey", "1f")  # another sweep was faster
 
@@ -379,7 +379,7 @@ def test_a_wrong_number_of_results_and_no_seed_are_told(toy):
 
 
 def odd_result(score):
-    """Build a result whose score is not a number, behind the back of the checks in tests."""
+    """Build a result whose score is not a number, bypassing runtime type checks."""
     result = Result({})
     result.scores["score"] = score
     return result

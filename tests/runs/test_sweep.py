@@ -1,4 +1,4 @@
-"""Sweeps: nothing is done twice, nothing finished is lost, and one bad run stops no other."""
+"""Sweeps: nothing is done twice, nothing finished is lost, and failures stay isolated."""
 
 import errno
 import os
@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -30,12 +32,12 @@ def store(tmp_path):
 
 @pytest.fixture
 def log(tmp_path):
-    """Where the obedient experiment tells that it was started."""
+    """Where the test experiment logs its starts."""
     return tmp_path / "log"
 
 
 def configs(toy, log, *acts):
-    """One config a level, that does as it is told."""
+    """One config per level."""
     return [toy.configure(level=i, act=act, log=str(log)) for i, act in enumerate(acts)]
 
 
@@ -48,7 +50,7 @@ def open_gate(log):
 
 
 def scraps(store):
-    """Temporary files that a write has left."""
+    """Temporary files left by writes."""
     return list(store.root.glob("toy.obey/.*"))
 
 
@@ -60,6 +62,7 @@ import runpy, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in background jobs
 toy = runpy.run_path({str(TESTS / "conftest.py")!r}, run_name="conftest")["TOY"]
 from pathlib import Path
+from threading import Event
 from recombine.runs.store import Store
 from recombine.runs.sweep import sweep
 todo = [toy.configure(level=i, act=a, log={str(log)!r}) for i, a in enumerate({acts!r})]
@@ -74,7 +77,7 @@ sweep(toy, todo, [0], store=Store(Path({str(store.root)!r})))
 
 
 def wait_until(true, process):
-    """Wait for another process to get somewhere, or tell why it did not."""
+    """Wait for a condition on another process, or fail with its output."""
     patience = time.monotonic() + 120
     while not true():
         assert process.poll() is None, process.stderr.read()
@@ -209,7 +212,7 @@ def test_records_deleted_during_a_sweep_are_not_counted(toy, store):
             path.unlink()
 
     todo = [toy.configure(level=i) for i in range(3)]
-    with pytest.raises(Refused, match=r"1 of 3 records are not in .* Give the same command again"):
+    with pytest.raises(Refused, match=r"1 of 3 records are not in .* Run the same command again"):
         sweep(toy, todo, [0], store=store, watch=delete)
     assert len(sweep(toy, todo, [0], store=store)) == 3
 
@@ -268,6 +271,30 @@ def test_threads_of_one_process_do_not_mix_their_notes(toy, store, log):
     assert sorted(text for *_, text in said if text) == [f"level {i}" for i in range(4)]
 
 
+def test_a_thread_that_prepares_does_not_take_the_notes_of_one_that_runs(
+    toy, store, log, monkeypatch
+):
+    preparing, running = Event(), Event()
+
+    def prepare(device):
+        """Change the filters of warnings, as imports do, until a run has begun elsewhere."""
+        with warnings.catch_warnings():
+            preparing.set()
+            running.wait(0.2)
+
+    def run(cfg, seeds):
+        running.set()
+        time.sleep(0.05)
+        return toy.run(cfg, seeds)
+
+    monkeypatch.setattr("recombine.runs.run.check_device", prepare)
+    todo = configs(toy, log, *["warn"] * 4)
+    with ThreadPoolExecutor(4) as pool:
+        records = sweep(replace(toy, run=run), todo, [0], store=store, executor=pool)
+    assert preparing.is_set()
+    assert [r.notes for r in records] == [[f"level {i}"] for i in range(4)]
+
+
 def test_a_scheduler_that_goes_away_is_told_in_a_sentence(toy, store):
     class Gone(ThreadPoolExecutor):
         def submit(self, *args):
@@ -279,7 +306,7 @@ def test_a_scheduler_that_goes_away_is_told_in_a_sentence(toy, store):
     _, jobs = plan(toy, [toy.configure()], [0], store=store)
     with (
         Gone() as pool,
-        pytest.raises(Refused, match=r"1 of 1 jobs were lost .* give the same command") as problem,
+        pytest.raises(Refused, match=r"1 of 1 jobs were lost .* run the same command") as problem,
     ):
         run_jobs(jobs, pool, None)
     assert isinstance(problem.value.__cause__, CancelledError)
@@ -316,8 +343,8 @@ def test_bad_input_is_refused(toy, store, bad, sentence):
 
 
 def test_a_grid_is_every_combination(toy):
-    found = grid_of(toy, "smoke", {"share": [0.1, 0.2], "act": ["a", "b"]})
-    assert [(c.level, c.share, c.act) for c in found] == [
+    configs = grid_of(toy, "smoke", {"share": [0.1, 0.2], "act": ["a", "b"]})
+    assert [(c.level, c.share, c.act) for c in configs] == [
         (1, 0.1, "a"),
         (1, 0.1, "b"),
         (1, 0.2, "a"),

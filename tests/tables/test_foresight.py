@@ -11,7 +11,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from recombine.core.error import Refused
-from recombine.tables import foresight
+from recombine.tables import foresight, process
 from recombine.tables.forecast import ORDER, RANGE, tolerance
 from recombine.tables.lists import aligned, combinations_of, names_of, rows_of
 from recombine.tables.read import read
@@ -100,6 +100,20 @@ def test_every_kind_of_model_can_be_asked(additive):
         predictions_of(LinearRegression().fit(source.codes[:, :2], y), source, asked, frame)
     with pytest.raises(Refused, match="got str"):
         predictions_of("model", source, asked, frame)
+
+
+def test_kernels_from_tables_of_half_the_factors_are_the_same(rng, monkeypatch):
+    shape = (4, 3, 5, 2)
+    z = np.indices(shape).reshape(4, -1).T
+    part = z[rng.permutation(len(z))[:80]]
+    y = part[:, 0] - part[:, 1] * part[:, 2] + rng.normal(size=80)
+    fitted = process.fit(shape, part, y, np.ones(80), similar=True, rng=rng)
+    asked = z[rng.integers(len(z), size=64 * 12)]
+    expected = fitted.judge(asked)
+    monkeypatch.setattr(process, "MOST", 10)
+    monkeypatch.setattr(process, "mix", None)  # no longer called
+    for value, same in zip(fitted.judge(asked), expected, strict=True):
+        np.testing.assert_allclose(value, same, rtol=1e-8)
 
 
 def test_what_is_beyond_order_and_range_is_refused():

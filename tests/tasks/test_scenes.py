@@ -1,4 +1,4 @@
-"""Scenes of sprites that keep apart: images, labels, latents and supports."""
+"""Scenes of sprites that do not overlap: images, labels, latents and supports."""
 
 import numpy as np
 import pytest
@@ -44,31 +44,31 @@ def test_scales_shrink_with_the_number_of_objects(objects):
 
 def test_labels_are_where_the_sprites_are():
     z = np.array([[0.0, 0.0, 1.0, 1.0]])  # lower left and upper right
-    found = scene_labels(z, size=32, factors="x,y")[0]
+    labels = scene_labels(z, size=32, factors="x,y")[0]
     drawn = scenes(size=32, factors="x,y").data(z).x[0]
-    assert found[25, 3] == 1
-    assert found[6, 28] == 2
+    assert labels[25, 3] == 1
+    assert labels[6, 28] == 2
     covered = drawn.amax(dim=0)
-    assert (found[covered > 0.6] > 0).all()
-    assert (found[covered < 0.4] == 0).all()
+    assert (labels[covered > 0.6] > 0).all()
+    assert (labels[covered < 0.4] == 0).all()
     colors = drawn.amax(dim=0, keepdim=True).clamp(min=1e-6)
     for k, other in ((1, 2), (2, 1)):
-        mine = (drawn / colors)[:, found == k]
-        assert (mine - mine[:, :1]).abs().max() < 1e-5  # one color each
-        assert (mine[:, :1] - (drawn / colors)[:, found == other]).abs().max() > 0.3
+        pixels = (drawn / colors)[:, labels == k]
+        assert (pixels - pixels[:, :1]).abs().max() < 1e-5  # one color each
+        assert (pixels[:, :1] - (drawn / colors)[:, labels == other]).abs().max() > 0.3
 
 
 def test_the_front_sprite_labels_what_both_cover():
-    found = scene_labels(np.array([[0.5, 0.5]]), factors="x", objects=2)
-    assert sorted(found.unique().tolist()) == [0, 1]
+    labels = scene_labels(np.array([[0.5, 0.5]]), factors="x", objects=2)
+    assert sorted(labels.unique().tolist()) == [0, 1]
 
 
 def test_latents_are_numbers_and_then_shapes():
     z = np.array([[0.1, 0.2, 0.49, 0.3, 0.4, 0.5, 0.6, 0.5, 0.7, 0.8]])
-    found, kinds = scene_latents(z, 2, "x,y,shape,scale,hue")
+    actual, kinds = scene_latents(z, 2, "x,y,shape,scale,hue")
     assert kinds == 2
     wanted = [[[0.1, 0.2, 0.3, 0.4, 0], [0.5, 0.6, 0.7, 0.8, 1]]]
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-6)
     plain, none = scene_latents(z[:, :4], 2, "x,y")
     assert (tuple(plain.shape), none) == ((1, 2, 2), 0)
 
@@ -96,9 +96,9 @@ def test_a_ring_spreads_objects_over_one_coordinate(objects, rng):
     assert x.min(axis=0).max() < 0.1  # every object is seen at every place
     assert x.max(axis=0).min() > 0.9
     free = space.draw(2000, rng=rng)
-    own = free.reshape(-1, objects, 2).copy()
-    own[:, :, 0] = (own[:, :, 0] - np.arange(objects) / objects) % 1
-    brute = (np.ptp(own, axis=1) < 0.1).all(axis=1)
+    moved = free.reshape(-1, objects, 2).copy()
+    moved[:, :, 0] = (moved[:, :, 0] - np.arange(objects) / objects) % 1
+    brute = (np.ptp(moved, axis=1) < 0.1).all(axis=1)
     np.testing.assert_array_equal(ring.contains(space, free), brute)
 
 
@@ -129,13 +129,13 @@ def test_neither_shown_nor_held_out_sprites_overlap(objects, rng):
     space = scenes(objects=objects, factors=factors).space
     for support in (shown, held_out):
         z = support.draw(space, 200, rng=rng)
-        seen = scene_labels(z, objects=objects, factors=factors, **look)
-        areas = torch.stack([(seen == k + 1).sum(dim=(1, 2)) for k in range(objects)], dim=1)
+        labels = scene_labels(z, objects=objects, factors=factors, **look)
+        areas = torch.stack([(labels == k + 1).sum(dim=(1, 2)) for k in range(objects)], dim=1)
         assert areas.min() > 0.6 * areas.float().mean()  # a hidden square would lose its pixels
     z = space.draw(4000, rng=rng)
-    both = shown.contains(space, z) | held_out.contains(space, z)
+    covered = shown.contains(space, z) | held_out.contains(space, z)
     assert not (shown.contains(space, z) & held_out.contains(space, z)).any()
-    np.testing.assert_array_equal(both, Apart(0.26, (0, 1), (0.8, 0.6)).contains(space, z))
+    np.testing.assert_array_equal(covered, Apart(0.26, (0, 1), (0.8, 0.6)).contains(space, z))
 
 
 def test_supports_without_room_or_x_are_refused():

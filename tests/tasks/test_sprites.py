@@ -103,8 +103,10 @@ def test_derivatives_are_those_of_finite_differences(which, kind):
     start = torch.tensor([values[which]], dtype=torch.float64)
 
     def image(v):
-        given = {k: torch.tensor([c], dtype=torch.float64) for k, c in values.items()} | {which: v}
-        rgb, cover = sprites(**given, size=24)
+        arguments = {k: torch.tensor([c], dtype=torch.float64) for k, c in values.items()} | {
+            which: v
+        }
+        rgb, cover = sprites(**arguments, size=24)
         return torch.cat([rgb.flatten(), cover.flatten()])
 
     e = 1e-6
@@ -120,41 +122,43 @@ def test_hues_are_those_of_colorsys():
     import colorsys
 
     hue = torch.linspace(0, 1, 97, dtype=torch.float64)
-    found = hsv(hue, 0.7, 0.9)
+    colors = hsv(hue, 0.7, 0.9)
     expected = torch.tensor([colorsys.hsv_to_rgb(h, 0.7, 0.9) for h in hue.tolist()])
-    torch.testing.assert_close(found, expected.double(), rtol=0, atol=1e-6)
+    torch.testing.assert_close(colors, expected.double(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 @pytest.mark.parametrize("turned", [False, True])
 def test_both_ways_of_drawing_hard_sprites_agree(k, turned):
-    given = scene(60, k)
-    angle = 90 * given[0] if turned else None
-    rgb, cover = sprites(*given, angle, size=48, hard=True)
+    arguments = scene(60, k)
+    angle = 90 * arguments[0] if turned else None
+    rgb, cover = sprites(*arguments, angle, size=48, hard=True)
     assert set(cover.unique().tolist()) <= {0.0, 1.0}
     together = compose(rgb, cover)
-    quick = draw(*given, angle, size=48)
+    quick = draw(*arguments, angle, size=48)
     assert quick.dtype == torch.float64
     assert ((together - quick).abs() > 1 / 255 + 1e-9).double().mean() < 1e-4  # ties of rounding
-    torch.testing.assert_close(draw(*given, angle, size=48, dtype=torch.uint8) / 255, quick.float())
-    torch.testing.assert_close(draw(*given, angle, size=24, finer=2), shrink(quick, 2))
+    torch.testing.assert_close(
+        draw(*arguments, angle, size=48, dtype=torch.uint8) / 255, quick.float()
+    )
+    torch.testing.assert_close(draw(*arguments, angle, size=24, finer=2), shrink(quick, 2))
     torch.testing.assert_close(together, step(*parts(rgb, cover)))
     torch.testing.assert_close(together, alpha(*parts(rgb, cover, alpha=True)))
 
 
 def test_sprites_may_leave_the_image():
     x = torch.tensor([[-0.5, 0.0], [1.0, 0.5], [0.0, 0.5]])
-    given = (x, x.flip(1), torch.tensor([0.0, 1.0]).expand(3, 2), x.new_full((3, 2), 0.9), x)
-    rgb, cover = sprites(*given, size=20, hard=True)
+    arguments = (x, x.flip(1), torch.tensor([0.0, 1.0]).expand(3, 2), x.new_full((3, 2), 0.9), x)
+    rgb, cover = sprites(*arguments, size=20, hard=True)
     assert cover[0, 0].sum() < cover[1, 1].sum()
-    assert ((compose(rgb, cover) - draw(*given, size=20)).abs() < 0.005).float().mean() > 0.99
+    assert ((compose(rgb, cover) - draw(*arguments, size=20)).abs() < 0.005).float().mean() > 0.99
 
 
 def test_the_order_of_sprites_matters_only_where_they_overlap():
-    given = scene(200)
-    cover = sprites(*given, size=32, hard=True)[1]
+    arguments = scene(200)
+    cover = sprites(*arguments, size=32, hard=True)[1]
     overlap = (cover.sum(dim=1) > 1)[:, None].expand(-1, 3, -1, -1)
-    one, other = draw(*given, size=32), draw(*[t.flip(1) for t in given], size=32)
+    one, other = draw(*arguments, size=32), draw(*[t.flip(1) for t in arguments], size=32)
     assert overlap.any()
     same = ((one - other).abs() < 1 / 255) | overlap
     assert same.double().mean() > 1 - 1e-4  # ties of rounding
@@ -165,18 +169,18 @@ def test_the_order_of_sprites_matters_only_where_they_overlap():
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_labels_and_shares_agree(hard, k):
     rgb, cover = sprites(*scene(40, k), size=32, hard=hard)
-    seen, label = visible(cover), labels(cover)
+    shares, label = visible(cover), labels(cover)
     assert label.shape == (40, 32, 32)
     assert label.max() == k
     free = 1 - (1 - cover).prod(dim=1)
-    torch.testing.assert_close(seen.sum(dim=1), free)
-    torch.testing.assert_close(seen[:, 0], cover[:, 0])
+    torch.testing.assert_close(shares.sum(dim=1), free)
+    torch.testing.assert_close(shares[:, 0], cover[:, 0])
     assert (label[cover.amax(dim=1) == 0] == 0).all()
     if hard:
         front = torch.where(cover.amax(dim=1) > 0, cover.argmax(dim=1) + 1, 0)
         assert torch.equal(label, front)
     colored = rgb / torch.where(cover > 0, cover, 1)[:, :, None]
-    torch.testing.assert_close((colored * seen[:, :, None]).sum(dim=1), compose(rgb, cover))
+    torch.testing.assert_close((colored * shares[:, :, None]).sum(dim=1), compose(rgb, cover))
 
 
 def test_other_compositions_take_the_parts():
@@ -188,12 +192,14 @@ def test_other_compositions_take_the_parts():
 
 
 def test_pieces_make_no_difference():
-    given = scene(50, dtype=torch.float32)
-    whole, pieces = (sprites(*given, size=16, chunk=c) for c in (None, 7))
+    arguments = scene(50, dtype=torch.float32)
+    whole, pieces = (sprites(*arguments, size=16, chunk=c) for c in (None, 7))
     torch.testing.assert_close(pieces, whole)
-    given[0].requires_grad_()
+    arguments[0].requires_grad_()
     slopes = [
-        torch.autograd.grad(sprites(*given, size=16, chunk=c)[0].square().sum(), given[0])[0]
+        torch.autograd.grad(sprites(*arguments, size=16, chunk=c)[0].square().sum(), arguments[0])[
+            0
+        ]
         for c in (None, 7)
     ]
     torch.testing.assert_close(*slopes)
@@ -201,14 +207,14 @@ def test_pieces_make_no_difference():
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own
 def test_a_map_of_one_point_draws_many_at_once_and_is_constant_between_jumps():
-    given = torch.stack(scene(12, dtype=torch.float32), dim=-1)
-    expected = draw(*given.unbind(dim=-1), size=16, finer=2)
-    one = torch.stack([drawn(z, 16, 2) for z in given])
-    nested = vmap(vmap(lambda z: drawn(z, 16, 2)))(given.reshape(3, 4, 2, 5))
+    arguments = torch.stack(scene(12, dtype=torch.float32), dim=-1)
+    expected = draw(*arguments.unbind(dim=-1), size=16, finer=2)
+    one = torch.stack([drawn(z, 16, 2) for z in arguments])
+    nested = vmap(vmap(lambda z: drawn(z, 16, 2)))(arguments.reshape(3, 4, 2, 5))
     torch.testing.assert_close(one, expected)
     torch.testing.assert_close(nested.flatten(0, 1), expected)
-    assert (jacrev(lambda z: drawn(z, 16))(given[0]) == 0).all()
-    assert (jvp(lambda z: drawn(z, 16), (given[0],), (given[1],))[1] == 0).all()
+    assert (jacrev(lambda z: drawn(z, 16))(arguments[0]) == 0).all()
+    assert (jvp(lambda z: drawn(z, 16), (arguments[0],), (arguments[1],))[1] == 0).all()
 
 
 def test_the_task_gives_values_and_draws_them():
@@ -285,8 +291,8 @@ PLANES = {
 }
 
 
-def held(z, sprite, at):
-    """Tell which rows have a sprite at an anchor, scale smallest."""
+def at_anchor(z, sprite, at):
+    """Mark the rows that have a sprite at an anchor, with the smallest scale."""
     return (z[:, 5 * (sprite - 1) :][:, :5] == [at, at, at, 0, at]).all(axis=1)
 
 
@@ -294,14 +300,14 @@ def held(z, sprite, at):
 def test_planes_have_equal_shares_and_exact_anchors(name, rng):
     support, space = sprite_support(name), world()
     z = support.draw(space, 1200, rng=rng)
-    rows = np.stack([held(z, *plane) for plane in PLANES[name]])
+    rows = np.stack([at_anchor(z, *plane) for plane in PLANES[name]])
     assert (rows.sum(axis=0) == 1).all()
     assert (rows.sum(axis=1) == 1200 // len(rows)).all()
     assert support.contains(space, space.check(z)).all()
     assert not support.contains(space, space.draw(100, rng=rng)).any()
     assert np.ptp(np.flatnonzero(rows[0])) > 1000  # shuffled
     odd = support.draw(space, 7, rng=rng)
-    assert max(held(odd, *p).sum() for p in PLANES[name]) <= -(-7 // len(rows))
+    assert max(at_anchor(odd, *p).sum() for p in PLANES[name]) <= -(-7 // len(rows))
     free = z[rows[0], :5] if PLANES[name][0][0] == 2 else z[rows[0], 5:]
     law = truncnorm(-0.5, 0.5, 0.5, 1).cdf if name == "normal" else "uniform"
     other = "uniform" if name == "normal" else None
@@ -315,16 +321,16 @@ def test_the_gap_hides_an_interval_of_x_but_no_anchor(rng):
     support, space = sprite_support("gap"), world()
     z = support.draw(space, 4000, rng=rng)
     assert not ((z[:, 0] >= 0.05) & (z[:, 0] <= 0.45)).any()
-    free = held(z, 2, 1.0)
-    assert held(z, 1, 0.0).any()
-    assert held(z, 1, 0.5).any()
+    free = at_anchor(z, 2, 1.0)
+    assert at_anchor(z, 1, 0.0).any()
+    assert at_anchor(z, 1, 0.5).any()
     assert free.mean() == pytest.approx(0.6 / 2.6, abs=0.03)  # what rejection leaves of its share
     on = np.array([[x, 0.1, 0.1, 0.1, 0.1, 1, 1, 1, 0, 1] for x in (0.04, 0.05, 0.3, 0.45, 0.46)])
     assert support.contains(space, on).tolist() == [True, False, False, False, True]
 
 
-@pytest.mark.parametrize(("delta", "kept"), [(0.05, 0.84), (0.1, 0.69), (0.2, 0.47)])
-def test_a_diagonal_is_drawn_by_the_paper_s_formula(delta, kept, rng):
+@pytest.mark.parametrize(("delta", "accepted"), [(0.05, 0.84), (0.1, 0.69), (0.2, 0.47)])
+def test_a_diagonal_is_drawn_by_the_paper_s_formula(delta, accepted, rng):
     support, space = sprite_support(f"diagonal({delta})"), world()
     z = support.draw(space, 4000, rng=rng)
     assert (np.abs(z[:, :5] - z[:, 5:]) <= sqrt(2) * delta).all()
@@ -332,7 +338,7 @@ def test_a_diagonal_is_drawn_by_the_paper_s_formula(delta, kept, rng):
     s = rng.choice([-1, 1], size=(20_000, 5))
     theirs = np.concatenate([v + s * r * delta / sqrt(2), v - s * r * delta / sqrt(2)], axis=1)
     inside = ((theirs >= 0) & (theirs <= 1)).all(axis=1)
-    assert inside.mean() == pytest.approx(kept, abs=0.015)
+    assert inside.mean() == pytest.approx(accepted, abs=0.015)
     assert support.contains(space, theirs[inside]).all()
     for ours, other in (
         (z, theirs[inside]),
@@ -382,7 +388,7 @@ def test_bad_arguments_are_refused(bad, sentence):
 @pytest.mark.parametrize("at", [(1.5, 0, 0, 0, 0), (0.5, 0.5)])
 def test_an_anchor_outside_of_the_space_is_refused(at, rng):
     with pytest.raises(
-        Refused, match=r"anchor fixes 'sprite1' at .* takes 5 of the numbers from 0"
+        Refused, match=r"anchor fixes 'sprite1' at .* needs 5 numbers there: numbers from 0"
     ):
         Planes((("sprite1", at),)).draw(world(), 3, rng=rng)
     with pytest.raises(Refused, match="no factor 'sprite1'"):

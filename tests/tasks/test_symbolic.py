@@ -13,7 +13,7 @@ from recombine.tasks.pictures import digit_addition, pictures
 
 
 def counts(task, support, query=None):
-    """Count what is shown and what is asked beyond it."""
+    """Count training and held-out combinations."""
     asked = (query or everything()).points(task.space)
     inside = support.contains(task.space, asked)
     return int(inside.sum()), int((~inside).sum())
@@ -26,8 +26,8 @@ def answers(task):
 
 def table(task, answer):
     """Answer every point by a definition in plain Python."""
-    found = [answer(*map(int, z)) for z in task.space.points()]
-    return np.array(found, dtype=float).reshape(task.space.shape)
+    actual = [answer(*map(int, z)) for z in task.space.points()]
+    return np.array(actual, dtype=float).reshape(task.space.shape)
 
 
 COUNTS = {

@@ -1,11 +1,11 @@
-"""Kernel theory: saliences, what conjunctions can express, and closed forms against brute force."""
+"""Kernel theory: saliences, solvability, and closed forms against brute force."""
 
 import numpy as np
 import pytest
 
 from recombine.core.error import Refused
 from recombine.theory import leak
-from recombine.theory.conjunction import indicators, seen, solvable, values
+from recombine.theory.conjunction import conjunctions, indicators, solvable, values
 from recombine.theory.kernel import (
     Kernel,
     by_overlap,
@@ -24,14 +24,14 @@ def grid(*levels):
 
 
 def addition(anchors, values=9):
-    """Shown and hidden cells of rows and columns whose value, -4 … 4, is an anchor."""
+    """Training and held-out cells of rows and columns whose value, -4 … 4, is an anchor."""
     z = grid(values, values) - values // 2
     shown = np.isin(z, anchors).any(axis=1)
     return z[shown], z[~shown]
 
 
 def context(n=3, hidden=3):
-    """Shown points, labels, hidden points, labels of CD with n values a class."""
+    """Training points, labels, held-out points, labels of CD with n values per class."""
     z = grid(2, 2 * n, 2 * n)
     y = np.where(z[np.arange(len(z)), 1 + z[:, 0].astype(int)] < n, -1.0, 1.0)
     out = (z[:, 1] < hidden) & (z[:, 2] >= n) & (z[:, 2] < n + hidden)
@@ -39,7 +39,7 @@ def context(n=3, hidden=3):
 
 
 def equivalence(classes, anchors):
-    """Shown pairs, labels, hidden pairs, labels; every class has as many items and anchors."""
+    """Training pairs, labels, held-out pairs, labels; all classes have one size."""
     items = classes[0]
     z = grid(sum(classes), sum(classes))
     y = np.where(z[:, 0] // items == z[:, 1] // items, 1.0, -1.0)
@@ -119,8 +119,8 @@ def test_constructors_agree():
     ]
     for other in others:
         np.testing.assert_allclose(other.overlap(), kappa, atol=1e-15)
-    for given in (s, s[:-1]):
-        result = by_salience(given, constant=0.3)
+    for saliences in (s, s[:-1]):
+        result = by_salience(saliences, constant=0.3)
         np.testing.assert_allclose(result.salience(), s, atol=1e-15)
         assert result.overlap()[0] == 0.3
         assert result.overlap()[-1] == pytest.approx(1.3)
@@ -175,7 +175,7 @@ def test_answers_are_sums_over_seen_conjunctions(levels, ridge, rng):
     w = np.concatenate(  # the same values, as coefficients of the indicators
         [
             kernel.weight(j) * np.array([model.dual[(shown[:, j] == v).all(1)].sum() for v in rows])
-            for j, rows in seen(shown).items()
+            for j, rows in conjunctions(shown).items()
         ]
     )
     assert np.abs(indicators(z, shown, full=True) @ w - brute).max() <= 1e-12
@@ -503,13 +503,13 @@ def test_exposure_numbers():
         (lambda: by_overlap([1.0, 1.0]).salience(), "cannot be normalized"),
         (lambda: by_salience([0.4]).gram(grid(2, 2), grid(2, 2, 2)), "compares 2 components"),
         (lambda: indicators(grid(2, 2, 2), grid(2, 2)), "2 components"),
-        (lambda: seen(np.empty((0, 2))), "one point or more"),
-        (lambda: solvable(grid(2, 2), grid(3, 3), np.zeros(4)), "9 query points need"),
-        (lambda: solvable(grid(2, 2), grid(3, 3), np.full(9, np.nan)), "one finite number"),
+        (lambda: conjunctions(np.empty((0, 2))), "with n >= 1"),
+        (lambda: solvable(grid(2, 2), grid(3, 3), np.zeros(4)), "for 9 points"),
+        (lambda: solvable(grid(2, 2), grid(3, 3), np.full(9, np.nan)), "one finite target"),
         (lambda: solvable(grid(2, 2), grid(3, 3), np.zeros(9), "labels"), "Labels are -1 and"),
         (
             lambda: values(by_salience([0.4]), grid(2, 2), np.zeros(3), grid(2, 2)),
-            "need one number each",
+            "one dual coefficient per training point",
         ),
         (lambda: leak.slope(0, 0.4), "needs p >= 1"),
         (lambda: leak.slope(1, 0.6), "0 <= S <= 1/2"),

@@ -1,4 +1,4 @@
-"""Marginals and partners of supports: exact where a support knows its boxes, refused else."""
+"""Marginals and partners of supports: exact for supports with boxes, refused for others."""
 
 from dataclasses import dataclass
 
@@ -235,7 +235,7 @@ def test_gaps_lie_where_no_draw_does_and_draws_lie_in_no_gap(support):
 
 @dataclass(frozen=True)
 class Triangle(Support):
-    """Points above the diagonal, of a class that theory has never seen."""
+    """Points above the diagonal; a custom class without boxes."""
 
     def contains(self, space, z):
         """Compare the coordinates."""
@@ -247,7 +247,7 @@ class Triangle(Support):
 
 
 class Line(Triangle):
-    """The diagonal, of a class that does not say which of its points share a value."""
+    """The diagonal; a custom class without partners."""
 
     thin = True
 
@@ -261,7 +261,7 @@ class Line(Triangle):
 
 
 class Corner(Triangle):
-    """A small square, of a class that knows its boxes."""
+    """A small square; a custom class with boxes."""
 
     def contains(self, space, z):
         """Compare with the corner."""
@@ -332,9 +332,9 @@ def test_marginals_of_special_shapes_are_exact(support, space, components):
         inside = (column[:, None] >= values[:, 0, 0]) & (column[:, None] <= values[:, 1, 0])
         assert inside.any(axis=1).all()
         for low, high in values[:, :, 0]:
-            own = column[(column >= low) & (column <= high)]
-            assert own.min() - low < 0.02
-            assert high - own.max() < 0.02
+            members = column[(column >= low) & (column <= high)]
+            assert members.min() - low < 0.02
+            assert high - members.max() < 0.02
         if components:
             assert pieces(values) == components
 

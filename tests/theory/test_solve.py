@@ -1,4 +1,4 @@
-"""Kernel models: all ways to solve agree, reductions are found, and bad problems are refused."""
+"""Kernel models: all solvers agree, reductions are exact, and bad problems are refused."""
 
 import numpy as np
 import pytest
@@ -339,12 +339,12 @@ BAD = {
         ),
         "Give a ridge",
     ),
-    "shape": (lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(3)), "4 training points"),
+    "shape": (lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(3)), "for 4 points"),
     "labels' shape": (lambda: margin(by_salience([0.4]), grid(2, 2), np.ones(3)), "shape"),
     "svr's shape": (lambda: svr(by_salience([0.4]), grid(2, 2), np.ones(3)), "shape"),
     "components": (lambda: regress(by_salience([0.4]), grid(2, 2, 2), np.zeros(8)), "compares 2"),
-    "empty": (lambda: regress(by_salience([0.4]), np.empty((0, 2)), np.empty(0)), "one point or"),
-    "nan": (lambda: regress(by_salience([0.4]), grid(2, 2) * np.nan, np.zeros(4)), "not finite"),
+    "empty": (lambda: regress(by_salience([0.4]), np.empty((0, 2)), np.empty(0)), "n >= 1"),
+    "nan": (lambda: regress(by_salience([0.4]), grid(2, 2) * np.nan, np.zeros(4)), "finite values"),
     "ridge": (lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(4), ridge=-1.0), "ridge"),
     "method": (
         lambda: regress(by_salience([0.4]), grid(2, 2), np.zeros(4), method="gruops"),

@@ -44,7 +44,7 @@ SMALL = {"pixel_transformer": {"depth": 1, "hidden": 16, "width": 8}}
 
 @cache
 def served(name):
-    """Find data that a model builder accepts: a task's, or what it draws, read backwards."""
+    """Find data that a model builder accepts: a task's, or with inputs and targets swapped."""
     rng = np.random.default_rng(0)
     for build in TASKS.values():
         task = build()
@@ -186,9 +186,9 @@ def test_derivatives(shadow):
     expected = [measure(f, z) for measure in measures]
     f, z = f.to(shadow), z.to(shadow)
     for measure, value in zip(measures, expected, strict=True):
-        found = measure(f, z)
-        assert found.device.type == shadow
-        torch.testing.assert_close(found.cpu(), value, rtol=1e-4, atol=1e-5)
+        measured = measure(f, z)
+        assert measured.device.type == shadow
+        torch.testing.assert_close(measured.cpu(), value, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("probes", [0, 2])
@@ -199,10 +199,10 @@ def test_slot_maps(probes, shadow):
     z = model.encode(data.x).detach()
     expected = slot_maps(model.decode, z, probes=probes)
     model = model.to(shadow)
-    found = slot_maps(model.decode, z.to(shadow), probes=probes)
-    torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
-    assert jis(found, labels.to(shadow)) == pytest.approx(jis(expected, labels), rel=1e-3)
-    there = j_ari(found, labels.to(shadow)).cpu()
+    maps = slot_maps(model.decode, z.to(shadow), probes=probes)
+    torch.testing.assert_close(maps.cpu(), expected, rtol=1e-4, atol=1e-5)
+    assert jis(maps, labels.to(shadow)) == pytest.approx(jis(expected, labels), rel=1e-3)
+    there = j_ari(maps, labels.to(shadow)).cpu()
     torch.testing.assert_close(there, j_ari(expected, labels), rtol=1e-3, atol=1e-3)
 
 

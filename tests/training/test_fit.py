@@ -1,4 +1,4 @@
-"""`fit`: known answers, and the same numbers together as alone."""
+"""`fit`: known answers, and the same numbers for stacked and separate training."""
 
 from copy import deepcopy
 from functools import partial
@@ -34,7 +34,7 @@ def chain(seed: int, *extra: nn.Module, bias: bool = True) -> nn.Module:
 
 
 class Odd(nn.Module):
-    """A model nobody wrote a stack for: one tied matrix, one frozen, one never used."""
+    """A model that cannot be stacked: one tied matrix, one frozen, one unused."""
 
     def __init__(self, power: float = 1.0) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def odd(seed: int, power: float = 1.0) -> nn.Module:
 
 
 def weight_norm(weight: float, power: float = 2.0):
-    """A penalty that is not a chain's: the sum of |w|^power over the matrices of the model."""
+    """A penalty on any model: the sum of |w|^power over its matrices."""
     return lambda model, batch: (
         weight * sum(p.abs().pow(power).sum() for p in model.parameters() if p.ndim > 1)
     )
@@ -89,16 +89,16 @@ def test_linear_regression_follows_the_closed_form():
 
 def test_adamw_and_minibatches_follow_torch():
     data, model = sample(), chain(0)
-    own = deepcopy(model)
+    alone = deepcopy(model)
     fit(model, data, steps=30, batch=7, seed=5, lr=0.01)
     source = torch.Generator().manual_seed(5)
     order = torch.cat([torch.randperm(len(data), generator=source) for _ in range(9)])
-    optimizer = torch.optim.AdamW(own.parameters(), lr=0.01)
+    optimizer = torch.optim.AdamW(alone.parameters(), lr=0.01)
     for rows in order[: 30 * 7].view(30, 7):
         optimizer.zero_grad()
-        nn.functional.mse_loss(own(data.x[rows]), data.y[rows]).backward()
+        nn.functional.mse_loss(alone(data.x[rows]), data.y[rows]).backward()
         optimizer.step()
-    same(model, own)
+    same(model, alone)
 
 
 MANY = {
@@ -121,15 +121,15 @@ MANY = {
 @pytest.mark.parametrize(
     "data", [sample(), [sample(seed=s) for s in range(3)]], ids=["one", "each"]
 )
-@pytest.mark.parametrize("given", MANY.values(), ids=MANY)
-def test_together_is_alone(given, data):
-    keywords = {"steps": 12, "lr": 0.02, "every": 4, **given}
+@pytest.mark.parametrize("options", MANY.values(), ids=MANY)
+def test_together_is_alone(options, data):
+    keywords = {"steps": 12, "lr": 0.02, "every": 4, **options}
     seeds = keywords.pop("seed", (0, 1, 2))
     alone, histories = [chain(s) for s in range(3)], []
     for i, m in enumerate(alone):
-        own = data if isinstance(data, Data) else data[i]
-        histories += fit(m, own, seed=seeds[i], engine="turn", **keywords)
-    for engine in ["map", "turn"] if "penalties" in given else ["stack", "map", "turn"]:
+        data_i = data if isinstance(data, Data) else data[i]
+        histories += fit(m, data_i, seed=seeds[i], engine="turn", **keywords)
+    for engine in ["map", "turn"] if "penalties" in options else ["stack", "map", "turn"]:
         models = [chain(s) for s in range(3)]
         together = fit(models, data, seed=seeds, engine=engine, **keywords)
         for m, history, m_alone, expected in zip(models, together, alone, histories, strict=True):
@@ -172,10 +172,10 @@ def test_each_seed_ends_for_itself(engine):
 
 def test_divergence_names_the_step():
     data, model = sample(), nn.Sequential(nn.Linear(5, 3)).double()
-    losses, own = [], deepcopy(model)
-    optimizer = torch.optim.SGD(own.parameters(), lr=1e30)
+    losses, reference = [], deepcopy(model)
+    optimizer = torch.optim.SGD(reference.parameters(), lr=1e30)
     while not losses or np.isfinite(losses[-1]):
-        loss = nn.functional.mse_loss(own(data.x), data.y)
+        loss = nn.functional.mse_loss(reference(data.x), data.y)
         losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
@@ -194,8 +194,8 @@ def test_weights_that_break_in_the_last_step_are_noticed():
 
 
 def test_auto_takes_the_fastest_that_is_exact():
-    def engine(models, data=None, **given):
-        return fit(models, data or sample(), steps=2, batch=4, **given)[0].engine
+    def engine(models, data=None, **options):
+        return fit(models, data or sample(), steps=2, batch=4, **options)[0].engine
 
     assert engine([chain(s) for s in range(2)]) == "stack"
     assert engine([chain(s) for s in range(2)], penalties=[weight_norm(1.0)]) == "map"
@@ -215,7 +215,7 @@ def test_auto_takes_the_fastest_that_is_exact():
         m.append(nn.Linear(3, 3).double()).append(m[-1])
     assert engine(tied) == "turn"
     hooked = [chain(s) for s in range(2)]
-    hooked[0][0].register_forward_hook(lambda module, given, out: out + 1)
+    hooked[0][0].register_forward_hook(lambda module, options, out: out + 1)
     assert engine(hooked) == "turn"
 
 
@@ -255,13 +255,13 @@ def test_models_train_with_their_own_attributes():
 def test_an_engine_is_exact_in_every_penalty_and_gradient():
     """Each of these agrees in the total loss up to 1e-3, or on two rows of the first data set."""
     models = [strong(0.0), strong(0.0)]
-    own = {id(m): 1e-6 * i for i, m in enumerate(models)}
+    shift = {id(m): 1e-6 * i for i, m in enumerate(models)}
 
     def by_model(model, batch):
-        return own.get(id(model), 0.0) * model.layer.weight.square().sum()
+        return shift.get(id(model), 0.0) * model.layer.weight.square().sum()
 
     class Rare(Strong):
-        """Differs from model to model by a tensor that no one registered, on large inputs."""
+        """Models that differ in an unregistered tensor, which matters on large inputs only."""
 
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(x) + self.shift * (x[:, :1] > 1.5)
@@ -314,10 +314,10 @@ def test_mapped_models_are_as_alone(build):
     if build is odd:
         assert models[0].a.weight is models[0].b.weight
         names = list(models[0].state_dict())
-        kept = [
+        unchanged = [
             n for n, a, b in zip(names, before[0], weights(models[0]), strict=True) if a.equal(b)
         ]
-        assert kept == ["unused.weight", "unused.bias", "out.bias"]
+        assert unchanged == ["unused.weight", "unused.bias", "out.bias"]
 
 
 @pytest.mark.parametrize("batch", [7, None])
@@ -491,8 +491,8 @@ def test_shapes_are_checked_for_models_with_buffers():
 REFUSED = {
     "no model": ({"models": []}, "needs a model, .* got none"),
     "twice": ({"models": [MODEL := chain(0), MODEL]}, "same model twice"),
-    "datas": ({"data": [sample()] * 2}, "1 models and 2 data sets"),
-    "seeds": ({"seed": [1, 2]}, "1 models and 2 seeds"),
+    "datas": ({"data": [sample()] * 2}, "got 2 data sets for 1 models"),
+    "seeds": ({"seed": [1, 2]}, "got 2 for 1 models"),
     "steps": ({"steps": 0}, r"fit\(\) needs steps >= 1; got 0"),
     "batch": ({"batch": 0}, "needs batch >= 1; got 0"),
     "every": ({"every": 0}, "needs every >= 1; got 0"),
@@ -501,10 +501,10 @@ REFUSED = {
     "clip": ({"clip": -1}, "needs clip > 0, or None for no clipping; got -1"),
     "clip zero": ({"clip": 0.0}, "needs clip > 0"),
     "clip nan": ({"clip": float("nan")}, "needs clip > 0"),
-    "empty": ({"data": sample(n=0)}, "without a single example"),
+    "empty": ({"data": sample(n=0)}, "at least one example"),
     "shape": ({"data": sample(outputs=2)}, r"shape \(3,\).*shape \(2,\)"),
     "loss": ({"loss": lambda p, y: (p - y).square()}, r"one number; got .* shape \(48, 3\)"),
-    "frozen": ({"models": chain(0).requires_grad_(False)}, "without a parameter to train"),
+    "frozen": ({"models": chain(0).requires_grad_(False)}, "trainable parameters"),
     "device": ({"models": chain(0).to("meta")}, "cpu and meta"),
     "engine": ({"engine": "stak"}, "Did you mean 'stack'"),
     "stack": ({"models": odd(0), "engine": "stack"}, "Odd is not one"),
@@ -512,7 +512,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("given", "says"), REFUSED.values(), ids=REFUSED)
-def test_refusals_say_what_to_do(given, says):
+@pytest.mark.parametrize(("arguments", "says"), REFUSED.values(), ids=REFUSED)
+def test_refusals_say_what_to_do(arguments, says):
     with pytest.raises(Refused, match=says):
-        fit(**{"models": chain(0), "data": sample(), "steps": 2, **given})
+        fit(**{"models": chain(0), "data": sample(), "steps": 2, **arguments})

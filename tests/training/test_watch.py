@@ -1,4 +1,4 @@
-"""Watching training changes nothing in it; a watcher can stop it; the bar shows where it is."""
+"""Watchers: they do not affect training, may stop it, and the bar shows progress."""
 
 import sys
 from copy import deepcopy
@@ -59,12 +59,12 @@ def test_a_watcher_sees_every_step_and_changes_nothing(engine):
     assert all(equal(snapshots[i], state(m)) for i, m in enumerate(shorter))
     if engine == "turn":
         expected = [(s, [r], round(r / 2 + s / 12, 6)) for r in range(2) for s in range(1, 7)]
-        seen = [[row[0] for row in losses[:6]], [row[0] for row in losses[6:]]]
+        curves = [[row[0] for row in losses[:6]], [row[0] for row in losses[6:]]]
     else:
         expected = [(s, [0, 1], round(s / 6, 6)) for s in range(1, 7)]
-        seen = [list(column) for column in zip(*losses, strict=True)]
+        curves = [list(column) for column in zip(*losses, strict=True)]
     assert moments == expected
-    assert seen == [h.loss for h in histories]
+    assert curves == [h.loss for h in histories]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

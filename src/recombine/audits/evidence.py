@@ -43,6 +43,7 @@ class Means:
     shown: Codes  # training combinations, with or without an output
     targets: Array  # their mean targets
     shape: tuple[int, ...]
+    images: bool  # whether outputs are images or long vectors; indicators of classes are not
 
     @property
     def unseen(self) -> Mask:
@@ -110,6 +111,7 @@ def gather(sample: Sample, value: Array | None = None) -> Means:
         taught.z,
         targets,
         sample.table.shape,
+        sample.kind == "vector" and sample.outputs.shape[1] >= IMAGE,
     )
 
 
@@ -170,7 +172,7 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
     if not numbers["r2_unseen"] >= 0.9:  # what is right needs no model of its errors
         numbers |= _kernel(means, z, outputs, truth, seed)
     numbers |= _copies(means, z, outputs, truth, rng)
-    if outputs.shape[1] >= IMAGE:
+    if means.images:
         numbers |= _superposition(means, z, outputs, truth, rng)
     return Evidence(len(unseen), **numbers)
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def list_(words: list[str]) -> int:
-    """List papers, and the tasks, models, diagnostics, experiments, claims and figures."""
+    """List papers and experiments, or all tasks, models, diagnostics, claims or figures."""
     from recombine.cli.papers import by_paper, paper_rows, with_costs
-    from recombine.cli.terminal import print_json, show_entries, show_papers, warn
+    from recombine.cli.terminal import print_json, show_entries, show_overview, show_papers, warn
     from recombine.runs.index import KINDS, entries
 
     kinds = ("papers", *KINDS)
@@ -53,6 +53,9 @@ def list_(words: list[str]) -> int:
         rows = {"experiments": with_costs(rows["experiments"])}
     if options.json:
         print_json({"papers": papers, **rows} if kind is None else rows.get(kind, papers))
+        return 0
+    if kind is None:
+        show_overview(papers, rows)
         return 0
     show_papers(papers)
     for name, entries_of in rows.items():

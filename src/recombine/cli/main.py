@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from shutil import get_terminal_size
+from textwrap import fill
 
 from recombine import __version__
 from recombine.cli.audit import audit
@@ -24,19 +26,19 @@ Usage: recombine COMMAND [OPTIONS]
 {commands}
 
 First steps:
-  recombine list papers                             what is reproduced, and how it came out
-  recombine run liang2025.stripes_cure_the_cnn      what a claim runs, and how it comes out
+  recombine list                                 papers and experiments
+  recombine run liang2025.stripes_cure_the_cnn   one seed of what a claim runs
   recombine sweep liang2025.hidden_square --decoder mlp cnn --seeds 5
-  recombine reproduce liang2025                     every claim of a paper, then a report
-  recombine report --open                           look at the records you have
-  recombine certify data.csv --target y             what your own table determines
-  recombine lab                                     paint, predict and train in the browser
+  recombine reproduce liang2025                  all claims of a paper, a report
+  recombine report --open                        look at the records you have
+  recombine certify data.csv --target y          what your own table determines
+  recombine lab                                  paint, predict, train in a browser
   recombine audit predictions.csv --target y --prediction yhat --train split
 
-'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT --help' lists every
-field of an experiment. Experiments of your own are named by file: recombine run mine.py:addition.
-Records go to the folder runs (change it with --records). A command given again continues where it
-stopped.
+'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT
+--help' lists every field of an experiment. Experiments of your own are named by
+file: recombine run mine.py:addition. Records go to the folder runs (change it
+with --records). A command given again continues where it stopped.
 """
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
@@ -54,7 +56,11 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def help_(words: list[str]) -> int:
     """Show all commands and first steps."""
-    lines = [f"  {name:<11}{summary(f)}" for name, f in COMMANDS.items()]
+    width = min(100, get_terminal_size().columns)
+    lines = [
+        fill(f"  {name:<11}{summary(f)}", width, subsequent_indent=" " * 13)
+        for name, f in COMMANDS.items()
+    ]
     print(HELP.format(version=__version__, commands="\n".join(lines)))
     return 0
 

@@ -204,17 +204,23 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
     from recombine.tables.datasets import DATASETS, dataset
     from recombine.tables.read import read
 
-    if file in DATASETS:
-        return dataset(file), options
     targets = options.target
-    table = read(
-        file,
-        options.factors or None,
-        targets[0] if len(targets) == 1 else targets or None,
-        weights=options.weights,
-        separator=options.separator,
-        encoding=options.encoding,
-    )
+    if file in DATASETS:
+        if options.factors or targets or options.weights:
+            raise Refused(
+                f"{file} is a table of the package with factors and a target of its own; leave out "
+                "--factors, --target and --weights."
+            )
+        table = dataset(file)
+    else:
+        table = read(
+            file,
+            options.factors or None,
+            targets[0] if len(targets) == 1 else targets or None,
+            weights=options.weights,
+            separator=options.separator,
+            encoding=options.encoding,
+        )
     return (table if options.log is None else table.log(options.log)), options
 
 

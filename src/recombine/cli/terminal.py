@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
@@ -62,7 +63,8 @@ def warn(
     """Print one marked sentence."""
     short = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     line = Text.assemble((f"{mark}:", f"bold {color}"), f" {plain(short)}")
-    (console or err()).print(line, soft_wrap=True)
+    console = console or err()
+    console.print(line, soft_wrap=not console.is_terminal)
 
 
 def say(text: str) -> None:
@@ -138,17 +140,54 @@ def show_failures(records: Sequence[Record]) -> bool:
 
 def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
     """Print names with their sentences: by hand, because tables are slow for hundreds of rows."""
-    rows = [(plain(entry["name"]), plain(entry["sentence"])) for entry in entries]
-    width = max((len(name) for name, _ in rows if len(name) <= 40), default=0)
     console = out()
     console.print(Text(title, style="bold"))
+    console.out("\n".join([*_aligned(entries, console.width), ""]), highlight=False)
+
+
+def _aligned(entries: Iterable[Mapping[str, Any]], columns: int) -> Iterator[str]:
+    """Lay out names and sentences in two columns."""
+    rows = [(plain(entry["name"]), plain(entry["sentence"])) for entry in entries]
+    width = max((len(name) for name, _ in rows if len(name) <= 40), default=0)
     for name, sentence in rows:
-        lines = wrap(sentence, max(console.width - width - 4, 30)) or [""]
+        lines = wrap(sentence, max(columns - width - 4, 30)) or [""]
         if len(name) > width:
             lines.insert(0, "")
         for first, line in zip([name, *[""] * len(lines)], lines, strict=False):
-            console.out(f"  {first:<{width}}  {line}".rstrip(), highlight=False)
+            yield f"  {first:<{width}}  {line}".rstrip()
+
+
+def show_overview(
+    papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> None:
+    """Print the papers with their experiments, then the names on the shelves."""
+    console = out()
+
+    def lines(text: str, indent: str = "") -> str:
+        return "\n".join(wrap(text, console.width, subsequent_indent=indent))
+
+    claims = Counter(claim["paper"] for claim in rows["claims"])
+    for paper in papers:
+        head = Text.assemble((f"{paper['label']}: ", "bold"), paper["title"], "\n")
+        head.append(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}\n")
+        head.append(paper["command"], style="cyan").append(f" ({paper['minutes']} of CPU)")
+        console.print(head)
+        own = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
+        console.out("\n".join([*_aligned(own, console.width), ""]), highlight=False)
+    known = {paper["name"] for paper in papers}
+    if other := [row for row in rows["experiments"] if row["paper"] not in known]:
+        show_entries("Other experiments", other)
+    for kind in ("tasks", "models", "diagnostics"):
+        names = ", ".join(plain(row["name"]) for row in rows[kind])
+        console.out(lines(f"{kind.capitalize()}: {names}", "  "), highlight=False)
     console.out("")
+    console.out(
+        lines(
+            "'recombine list tasks' says what they are; so do models, diagnostics, experiments, "
+            "claims, figures and papers."
+        ),
+        highlight=False,
+    )
 
 
 def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -175,7 +214,9 @@ def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> Non
 
     for name, record in records.items():
         title = f"{record.experiment}{f' · {name}' * bool(name)}"
-        out().print(Text(plain(sentence(record)), style="bold"), soft_wrap=True)
+        console = out()
+        text = Text(plain(sentence(record)), style="bold")
+        console.print(text, soft_wrap=not console.is_terminal)
         remark = f"{title} · {record.size} size · seed {record.seed}"
         out().print(Text(plain(f"{remark} · {record.cpu_seconds:.1f} s of CPU"), style="dim"))
         if not every_score:
@@ -227,7 +268,7 @@ def show_sweep(records: Sequence[Record]) -> None:
 
 def show_claims(judged: Sequence[Judged]) -> None:
     """Print the claims with their verdicts, and whether they agree with the published ones."""
-    from recombine.report.numbers import number, span
+    from recombine.report.numbers import measured
     from recombine.report.published import published
 
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
@@ -235,7 +276,7 @@ def show_claims(judged: Sequence[Judged]) -> None:
         table.add_column(name)
     for j in judged:
         v = j.verdict
-        ours = Text.assemble(f"{number(v.value)} {span(v.interval)}\n", (plain(v.why), "dim"))
+        ours = Text.assemble(f"{' '.join(measured(*v.numbers))}\n", (plain(v.why), "dim"))
         verdict = Text(v.outcome, style=f"bold {COLOR.get(v.outcome, '')}")
         if agreement := published().agreement(j):
             verdict.append(f"\n{agreement}", style="dim" if agreement == "agrees" else "bold")

@@ -1,1 +1,1 @@
-"""The six nouns (space, support, task, diagnostic, experiment, claim) and what they share."""
+"""Spaces, supports, tasks, diagnostics, experiments and claims, and their shared helpers."""

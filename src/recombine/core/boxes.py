@@ -2,7 +2,7 @@
 
 Corners belong to a box. A half-open interval [a, b) is [a, x] with x the number before b, so that
 the algebra is exact for every point that float64 can hold. Subnormal numbers count as zero, as
-they do in a process where training has told the processor to flush them.
+they do once training has set the processor to flush them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from recombine.core.space import Space
 
 Boxes = NDArray[np.float64]  # (boxes, 2, dim): lower and upper corners
 
-MOST = 4096  # boxes beyond which a union is not followed
+MOST = 4096  # boxes in a union; larger unions are not computed
 
 
 def neighbor(value: NDArray[np.float64] | float, way: float) -> NDArray[np.float64]:

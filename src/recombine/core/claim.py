@@ -20,10 +20,10 @@ from recombine.core.score import is_share
 from recombine.core.show import shown
 from recombine.core.space import Array, Numbers
 
-LEAST = 5  # seeds below which nothing is decided
-FRESH = 1000  # first seed where something was chosen by looking at the seeds from 0
+LEAST = 5  # fewest seeds that decide a claim
+FRESH = 1000  # first seed of claims whose settings were chosen on seeds from 0
 SECOND = 15  # seeds of a second stage
-MOST = 1000  # seeds beyond which nobody would go
+MOST = 1000  # largest number of seeds that an inconclusive verdict proposes
 
 Role = Literal["headline", "detail", "control", "beyond"]
 Run = Mapping[str, Any]  # fields that differ from the size's config
@@ -32,7 +32,7 @@ Runs = Mapping[str, Run] | Sequence[Run]
 
 @runtime_checkable
 class Scored(Protocol):
-    """What a claim reads of a record."""
+    """The part of a record that claims read."""
 
     @property
     def id(self) -> str:
@@ -68,6 +68,11 @@ class Verdict:
     below: float | None = None
     start: int = 0  # the smallest of the seeds
     first: Verdict | None = None  # of the first stage, where a second one decided
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """The number, its interval and the bounds: what `report.numbers.measured` writes."""
+        return self.value, self.interval, self.above, self.below
 
     @property
     def seeds_used(self) -> str:
@@ -308,6 +313,10 @@ def claim(
         return decide(scores(records["noise"], "risk") - scores(records["none"], "risk"), below=0)
     ```
 
+    - experiment: name of the experiment
+    - name, sentence: of the claim; a decorated function has them as its name and docstring
+    - above, below: bounds on the mean score over seeds
+    - what: describes the deciding number in tables (default: the score's name)
     - runs: the fields that each run changes, by the run's name, or a function of the size
     - score: a score's name, or `"a / b"` or `"a - b"` of two scores or numbers of one run
     - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
@@ -356,7 +365,7 @@ def claim(
                     raise nearest(f"run of claim {name!r} called", run, named_runs(runs))
         return add(name, sentence, rule)
     if name or sentence or compare or above is not None or below is not None:
-        raise Refused(f"Claim {name!r} on {experiment} is given as data; it needs score= too.")
+        raise Refused(f"Claim {name!r} on {experiment} needs score=, or a decorated function.")
 
     def register(function: F) -> F:
         add(function.__name__, first_line(function), function)
@@ -391,7 +400,7 @@ def named_runs(runs: Runs) -> dict[str, Run]:
             raise Refused(f"A claim lists the run {twice[0]!r} twice; list each run once.")
         by_name = dict(zip(labels, runs, strict=True))
     if not by_name:
-        raise Refused("A claim needs one run or more; got none. {} is the default config.")
+        raise Refused("A claim needs at least one run; got none. {} is the default config.")
     return by_name
 
 
@@ -422,7 +431,7 @@ def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
 
 def _interval(mean: float, deviation: float, n: int, *, share: bool) -> tuple[float, float]:
     """Student's 95 % interval from the mean and standard deviation of n values."""
-    # Slow to import, and lists of claims need no interval.
+    # Imported here because it is slow and `list` does not need it.
     from scipy.special import expit, logit, stdtrit
 
     half = float(stdtrit(n - 1, 0.975) * deviation) / sqrt(n)
@@ -454,9 +463,14 @@ def decide(
 ) -> Verdict:
     """Decide by a mean over seeds: the whole interval must lie on one side of the bounds.
 
-    It holds when the interval lies above `above` and below `below`, it does not hold when the
-    interval lies entirely beyond one of them, and an interval across a bound is inconclusive.
-    `share` says that values are shares of cases, whose interval stays within 0 and 1.
+    >>> decide([0.1, 0.2, 0.1, 0.2, 0.1], below=0.5, what="error").outcome
+    'holds'
+
+    - values: one number per seed
+    - above, below: the claim holds if the interval lies within these bounds, and does not hold if
+      it lies entirely beyond one of them; an interval across a bound is inconclusive
+    - what: describes the number
+    - share: values are shares of cases, such as accuracies; the interval stays within 0 and 1
     """
     v = np.asarray(values, dtype=np.float64)
     limits = {"above": above, "below": below}
@@ -512,6 +526,10 @@ def _seeds_needed(values: Array, above: float | None, below: float | None, share
 def exact(
     value: float, *, above: float | None = None, below: float | None = None, what: str
 ) -> Verdict:
-    """Decide by one deterministic number, such as the answer of a closed form."""
+    """Decide by one deterministic number, such as that of a closed form; arguments as `decide`.
+
+    >>> exact(0.3, above=0.5, what="slope").outcome
+    'does not hold'
+    """
     verdict = decide([float(value)] * LEAST, above=above, below=below, what=what)
     return replace(verdict, seeds=1, why=f"{verdict.why} (exact)")

@@ -65,6 +65,9 @@ class Observed:
 def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
     """Evaluate a model without gradients, `chunk` inputs at a time.
 
+    >>> predict(lambda x: x.sum(dim=1), torch.ones(3, 2))
+    tensor([2., 2., 2.])
+
     - model: a torch module, which is put into evaluation mode and gets inputs on its device; an
       object with `predict`, such as a scikit-learn estimator, which gets one flat row per input; or
       any callable on batches
@@ -82,8 +85,8 @@ def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
         run = model
     else:
         raise Refused(
-            f"A model of type {type(model).__name__} cannot be evaluated; give a torch module, an "
-            "object with predict(), or a function of a batch of inputs."
+            "predict() needs a torch module, an object with predict(), or a function of a batch; "
+            f"got a model of type {type(model).__name__}."
         )
     parts = []
     with torch.no_grad():
@@ -101,7 +104,8 @@ def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
 def observe(model: Any, task: Task, split: Split, *, finite: bool = True) -> Observed:
     """Run a model on every query point; its outputs must have the shape of the targets.
 
-    - model: what `predict` accepts; outputs of what is not a torch module may be flat
+    - model: what `predict` accepts; models other than torch modules may return flat rows
+    - task, split: from `task.split(support)`
     - finite: refuse outputs that are not finite numbers
     """
     return Observed(task, split, _run(model, split.query, finite=finite), model)
@@ -118,8 +122,8 @@ def _checked(values: Any, data: Data, *, strict: bool, finite: bool = True) -> T
     outputs: Tensor = torch.as_tensor(values, device=targets.device)
     if len(outputs) != len(targets):
         raise Refused(
-            f"There are {len(outputs)} outputs for {len(targets)} query points; give one row per "
-            "query point."
+            f"A measurement needs one row of outputs per query point; got {len(outputs)} rows for "
+            f"{len(targets)} points."
         )
     if targets.is_floating_point():
         outputs = outputs if strict else outputs.to(targets.dtype)
@@ -140,7 +144,10 @@ def _checked(values: Any, data: Data, *, strict: bool, finite: bool = True) -> T
 
 
 def measure(observed: Observed, names: Iterable[str]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Apply registered diagnostics; numbers become scores, arrays stay arrays."""
+    """Apply registered diagnostics by name, as in `measure(observe(model, task, split), ["risk"])`.
+
+    Returns scores and arrays by name.
+    """
     scores: dict[str, float] = {}
     arrays: dict[str, Any] = {}
     for name in names:

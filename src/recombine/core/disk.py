@@ -1,4 +1,4 @@
-"""Regular files, read and written whole: nobody ever reads half of one."""
+"""Atomic reads and writes of regular files."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from uuid import uuid4
 from recombine.core.error import Refused
 
 MARK = ".recombine"  # temporary files are called .recombine-<pid>-<random>-<host>
-STALE = 3600.0  # seconds after which a temporary file of another machine has no writer any more
+STALE = 3600.0  # seconds after which a temporary file of another machine counts as abandoned
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -30,7 +30,7 @@ class Irregular(Refused):
 def read(path: Path, most: int) -> bytes:
     """Read a regular file of at most `most` bytes; anything else is refused without reading."""
     _check_regular(path.stat(), most)
-    # Without blocking, in case the path became a pipe in the meantime.
+    # Without blocking, in case the path has become a pipe.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as file:  # noqa: PTH123 (a handle has no path)
         _check_regular(os.fstat(handle), most)
@@ -76,7 +76,7 @@ def replace(path: Path, content: bytes, *, tries: int = 3) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(problem, FileNotFoundError) and path.parent.exists() and tries > 1:
-            replace(path, content, tries=tries - 1)  # it was taken for abandoned, and deleted
+            replace(path, content, tries=tries - 1)  # another process deleted it as abandoned
             return
         raise
     _flush(path.parent)
@@ -115,7 +115,7 @@ def clean(folder: Path, *, every: bool = False) -> None:
 
 
 def _abandoned(name: str) -> bool:
-    """Tell whether a temporary file was written by a process of this machine that has ended."""
+    """Return whether a temporary file was written by a process of this machine that has ended."""
     _, pid, _, host = [*name.split("-", 3), "", "", ""][:4]
     if host != socket.gethostname()[:64] or not pid.isdecimal():
         return False

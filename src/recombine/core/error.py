@@ -1,4 +1,4 @@
-"""The one exception that a user, rather than a bug, can cause, and how to suggest a nearby name."""
+"""The exception for invalid input, and suggestions of similar names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ MOST = 12  # names that an error lists
 
 
 class Refused(ValueError):
-    """An input that cannot be served: says what was given, what was needed and what to do.
+    """Invalid input: the message says what was given, what is needed and what to do.
 
     The command line prints it as one sentence; every other exception is a bug and keeps its
     traceback.

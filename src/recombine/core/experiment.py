@@ -12,7 +12,7 @@ from recombine.core.registry import F, enter, first_line, registry
 from recombine.core.score import Score
 
 SIZES = ("smoke", "quick", "paper")
-RESERVED = frozenset(  # options of the commands, which no field of a config may be called
+RESERVED = frozenset(  # names of command-line options, which config fields may not have
     [
         "all",
         "seed",
@@ -159,9 +159,12 @@ def closed_form(
     selection: str = "no training",
     scores: Sequence[Score] = (),
 ) -> Callable[[F], F]:
-    """Register `(cfg) -> Result`, which no seed changes: every seed has the one result.
+    """Register a deterministic `(cfg) -> Result`, which is the result of every seed.
 
-    The arguments are those of `experiment`.
+    - smoke, paper: fields that these sizes change; the config's defaults are `quick`
+    - family: default is the package of the function, or its module outside a package
+    - selection: how parameters were chosen
+    - scores: what the result holds beyond the outputs of diagnostics
     """
 
     def register(function: F) -> F:
@@ -188,7 +191,7 @@ def family_of(function: Callable[..., Any]) -> str:
 
 @cache
 def field_types(config: type) -> dict[str, Any]:
-    """Return the types of a config's fields; reading them from strings is slow."""
+    """Return the types of a config's fields; cached, since resolving annotations is slow."""
     return get_type_hints(config)
 
 

@@ -1,4 +1,4 @@
-"""Arrays in an `.npz` file, each checked to be plain and as large as it says before it is read."""
+"""Read arrays from an `.npz` file; type and size of each are checked before it is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unpack(
             raise ValueError(f"it unpacks to more than {most:,} bytes")
         for name, member in chosen.items():
             if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                raise ValueError(f"{member.filename} is packed in another way than NumPy's")
+                raise ValueError(f"{member.filename} has a compression that NumPy does not write")
             with members.open(member) as file:
                 header = HEADERS.get(npy.read_magic(file))
                 if header is None:

@@ -1,4 +1,4 @@
-"""Registries: a function under a decorator is found by the command line, laws and reports."""
+"""Registries of decorated functions, which the command line, laws and reports look up by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODULES: dict[tuple[str, str], str] = {}  # where each entry was registered, by
 
 
 def registry(kind: str) -> dict[str, Any]:
-    """Return the registry of one kind of thing; the file that defines the kind gives it a type."""
+    """Return the registry of one kind, such as "task"; the caller annotates its type."""
     return _REGISTRIES.setdefault(kind, {})
 
 
@@ -44,9 +44,9 @@ def shelves(*kinds: str) -> None:
 
 
 def find(kind: str, name: str) -> Any:
-    """Look up an entry, importing its own shelf, then plugins; refuse with the nearest names."""
+    """Look up an entry, importing built-in ones, then plugins; refuse with the nearest names."""
     known = registry(kind)
-    for shelf in (kind, "experiment"):  # a plugin may offer anything
+    for shelf in (kind, "experiment"):  # plugins may register any kind
         if name not in known:
             shelves(shelf)
     if name not in known:
@@ -56,7 +56,7 @@ def find(kind: str, name: str) -> Any:
 
 @contextmanager
 def unchanged_on_error() -> Iterator[None]:
-    """Take back every registration of a block that raises."""
+    """Undo the registrations of a block that raises."""
     before = {kind: dict(known) for kind, known in _REGISTRIES.items()}
     try:
         yield
@@ -73,7 +73,7 @@ def first_line(function: Callable[..., Any]) -> str:
 
 
 def enter(kind: str, registry: dict[str, Any], name: str, entry: Any, source: Any) -> None:
-    """Add an entry; `source`, the function behind it, tells a reload from a clash of names."""
+    """Add an entry; a name in use is refused unless `source` is from the same module (a reload)."""
     sentence = getattr(entry, "sentence", None) or first_line(source)
     if not sentence:
         raise Refused(f"The {kind} {name!r} has no docstring; its first line is shown to users.")

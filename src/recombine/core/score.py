@@ -53,7 +53,7 @@ class Score:
                 raise nearest(f"way of Score({self.name!r})", str(value), known)
 
     def matches(self, name: str) -> bool:
-        """Tell whether this declares an output called `name`."""
+        """Return whether this declares an output called `name`."""
         return fnmatchcase(name, self.name)
 
     def companions(self, name: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def declared(name: str, scores: Iterable[Score]) -> Score | None:
 
 
 def is_share(name: str, experiment: str = "") -> bool:
-    """Tell whether a score is declared as a share of cases."""
+    """Return whether a score is declared as a share of cases."""
     score = schema(name, experiment)
     return score is not None and score.share
 

@@ -37,7 +37,7 @@ class Box(Support):
     sides: tuple[tuple[str, Value, Value], ...]
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie in the box."""
+        """Mark the points that lie in the box."""
         inside = np.ones(len(z), dtype=bool)
         for at, low, high in self.bounds(space):
             block = z[:, at]
@@ -89,8 +89,8 @@ class Box(Support):
 
 def _empty_side(name: str, pair: Any) -> Refused:
     return Refused(
-        f"The box has side {name}={pair}; a side is (low, high) with low below high, and includes "
-        "low but not high."
+        f"box() needs {name}=(low, high) with low < high, of which high is excluded; got "
+        f"{name}={pair}."
     )
 
 
@@ -107,7 +107,7 @@ class Values(Support):
         return True
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points take listed values."""
+        """Mark the points that take listed values."""
         inside = np.ones(len(z), dtype=bool)
         for name, rows in self.fixed(space):
             inside &= (z[:, None, space.columns(name)] == rows).all(axis=2).any(axis=1)
@@ -157,8 +157,8 @@ class Values(Support):
             for row, codes in zip(values, rows, strict=True):
                 if len(row) != width or not factor.holds(codes).all():
                     raise Refused(
-                        f"{self} gives {name!r} the value {show(row)}, but {space} takes "
-                        f"{width} of the {factor.takes} there."
+                        f"{self} gives {name!r} the value {show(row)}; {space} needs {width} "
+                        f"numbers there: {factor.takes}."
                     )
             fixed.append((name, np.array(rows)))
         return fixed
@@ -181,7 +181,7 @@ class Axes(Support):
         return True
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie on an axis."""
+        """Mark the points that lie on an axis."""
         away = z != self.center(space)
         moved = np.stack([away[:, b].any(axis=1) for b in space.blocks.values()])
         return np.asarray(moved.sum(axis=0) <= 1)
@@ -223,7 +223,7 @@ class Band(Support):
     names: tuple[str, ...] = ()
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie near the diagonal."""
+        """Mark the points that lie near the diagonal."""
         blocks = np.stack([z[:, space.columns(name)] for name in self.tied(space)])
         return np.asarray((np.ptp(blocks, axis=0) < self.width).all(axis=1))
 
@@ -259,7 +259,7 @@ class Band(Support):
         """Propose neighbors of the value."""
         if not self.width > 0:
             raise Refused(
-                f"A band of width {self.width:g} has no thickness, so no component moves alone in "
+                f"A band of width {self.width:g} has no thickness, so no component varies alone in "
                 "it and nothing can be certified. Give it a positive width."
             )
         names = self.tied(space)
@@ -282,8 +282,8 @@ class Band(Support):
         sizes = {name: space.columns(name).stop - space.columns(name).start for name in names}
         if len(names) < 2 or len(set(sizes.values())) > 1:
             raise Refused(
-                f"A band compares two or more factors with equally many coordinates; got {sizes}. "
-                "Name the factors that it should compare."
+                f"A band needs two or more factors with equally many coordinates; got {sizes}. "
+                "Name the factors to compare."
             )
         return names
 
@@ -304,7 +304,7 @@ class Table(Support):
         return True
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points are listed."""
+        """Mark the points that are listed."""
         rows = self.listed(space)
         if space.countable:
             inside = space.holds(z)
@@ -337,17 +337,17 @@ class Table(Support):
 @final
 @dataclass(frozen=True, repr=False)
 class Fraction(Support):
-    """A random share of a finite space's combinations, the same for the same seed."""
+    """A random share of a finite space's combinations, determined by the seed."""
 
     share: float
     seed: int = 0
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points were chosen."""
+        """Mark the points that were chosen."""
         if not space.listable:
             raise Refused(
-                f"{self} chooses among listed combinations, but {space} cannot be listed. Give it "
-                f"discrete factors and at most {LISTED:,} points."
+                f"{self} needs a space of discrete factors with at most {LISTED:,} points; got "
+                f"{space}."
             )
         chosen = np.zeros(space.size, dtype=bool)
         order = np.random.default_rng(self.seed).permutation(space.size)
@@ -363,15 +363,23 @@ class Fraction(Support):
 
 
 def everything() -> Support:
-    """Show the whole space."""
+    """Return the whole space as a support."""
     return Everything()
 
 
 def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **factors: Any) -> Support:
-    """Show a box: `box(x=(6, 22), y=(6, 22))`; one coordinate: `box({"place[0]": (0, 1)})`.
+    """Build a box: points whose named factors lie in [low, high).
 
-    A side includes its low end but not its high end, unless that is the upper end of the space:
-    in the unit cube, `box(a=(0, 0.5)) | box(a=(0.5, 1))` is everything.
+    >>> from recombine.core.space import grid
+    >>> box(x=(1, 3), y=(0, 2)).mask(grid(x=4, y=3)).astype(int)
+    array([[0, 0, 0],
+           [1, 1, 0],
+           [1, 1, 0],
+           [0, 0, 0]])
+
+    A single coordinate of a block is named by index: `box({"place[0]": (0, 1)})`. A side that ends
+    at the upper end of a continuous factor includes it: in the unit cube,
+    `box(a=(0, 0.5)) | box(a=(0.5, 1))` is everything.
     """
     rows = []
     for name, pair in {**(sides or {}), **factors}.items():
@@ -385,20 +393,34 @@ def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **factors: An
 
 
 def values(**allowed: Any) -> Support:
-    """Show planes: `values(a=[0, 8])`, or `values(sprite2=[(1, 1, 1, 0, 1)])` for a block.
+    """Build planes: points whose named factors each take one of the listed values.
 
-    A level may be given by its label: `values(shape=["cup"])`.
+    >>> from recombine.core.space import grid
+    >>> values(a=[0, 2]).mask(grid(a=3, b=2)).astype(int)
+    array([[1, 1],
+           [0, 0],
+           [1, 1]])
+
+    Labels stand for levels, `values(shape=["cup"])`, and tuples for blocks of coordinates,
+    `values(sprite2=[(1, 1, 1, 0, 1)])`.
     """
     for name, rows in allowed.items():
         if isinstance(rows, str) or not hasattr(rows, "__len__"):
             raise Refused(f"values({name}={rows!r}) needs a list, as in values({name}=[{rows!r}]).")
         if not len(rows):
-            raise Refused(f"values({name}=[]) allows nothing; list one value or more.")
+            raise Refused(f"values() needs at least one value of {name}; got {name}=[].")
     return Values(tuple((name, tuple(map(_values, rows))) for name, rows in allowed.items()))
 
 
 def cross(**anchors: Any) -> Support:
-    """Show rows and columns: `cross(a=[4], b=[4])` is `values(a=[4]) | values(b=[4])`."""
+    """Build rows and columns: points with at least one factor at a listed value.
+
+    >>> from recombine.core.space import grid
+    >>> cross(a=[0], b=[1]).mask(grid(a=3, b=3)).astype(int)
+    array([[1, 1, 1],
+           [0, 1, 0],
+           [0, 1, 0]])
+    """
     if not anchors:
         raise Refused("cross() needs at least one factor, as in cross(a=[4], b=[4]); got none.")
     parts = tuple(values(**{name: rows}) for name, rows in anchors.items())
@@ -406,53 +428,78 @@ def cross(**anchors: Any) -> Support:
 
 
 def axes(*origin: Value) -> Support:
-    """Show the lines through a point: one factor varies, the others stay at `origin`."""
+    """Build the lines through a point: one factor varies, the others stay at `origin`.
+
+    >>> from recombine.core.space import grid
+    >>> axes(1, 1).mask(grid(a=3, b=3)).astype(int)
+    array([[0, 1, 0],
+           [1, 1, 1],
+           [0, 1, 0]])
+    """
     return Axes(_values(origin))
 
 
 def band(width: float, *names: str) -> Support:
-    """Show a band around the diagonal: factors closer than `width` to each other."""
+    """Build a band around the diagonal: factors (default: all) closer than `width` to each other.
+
+    >>> from recombine.core.space import grid
+    >>> band(2).mask(grid(a=3, b=3)).astype(int)
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [0, 1, 1]])
+    """
     if not width > 0:
         raise Refused(f"band() needs width > 0; got width={width}.")
     return Band(float(width), names)
 
 
 def table(rows: Iterable[Any]) -> Support:
-    """Show the listed combinations, one row each: `table([("cup", 3), ("ball", 4)])`."""
+    """List combinations explicitly, one row each.
+
+    >>> from recombine.core.space import grid
+    >>> table([("cup", 0), ("ball", 2)]).mask(grid(shape=["cup", "ball"], x=3)).astype(int)
+    array([[1, 0, 0],
+           [0, 0, 1]])
+    """
     if isinstance(rows, str):
         raise Refused(f"table({rows!r}) needs a list of rows, as in table([('cup', 3)]).")
     listed = tuple(map(_values, rows))
     if not listed:
-        raise Refused("table([]) shows nothing; list one combination or more.")
+        raise Refused("table() needs at least one combination; got none.")
     if len({len(row) for row in listed}) > 1:
         raise Refused(
-            "The table has rows of different lengths; give every combination one value per "
-            "coordinate."
+            "table() needs rows of one length, with one value per coordinate; got rows of "
+            "different lengths."
         )
     return Table(listed)
 
 
 def fraction(share: float, *, seed: Any = 0) -> Support:
-    """Show a random share of a finite space: `fraction(0.8, seed=3)`."""
+    """Choose a random share of a finite space; the seed determines the set.
+
+    >>> from recombine.core.space import grid
+    >>> int(fraction(0.75, seed=3).mask(grid(a=4, b=4)).sum())
+    12
+    """
     if not 0 < share <= 1:
         raise Refused(f"fraction() needs 0 < share <= 1; got share={share}.")
     return Fraction(float(share), check_seed("fraction()", seed))
 
 
 def check_seed(who: str, seed: Any) -> int:
-    """Return a seed, or refuse what would not give the same set each time."""
+    """Return a seed, or refuse one that is not a whole number >= 0."""
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise Refused(
-            f"{who} needs a whole number seed >= 0, so that it is always the same set; got "
+            f"{who} needs a whole number seed >= 0, which makes the set reproducible; got "
             f"seed={seed}."
         )
     return int(seed)
 
 
 def _values(row: Any) -> tuple[Value, ...]:
-    """Write numbers and labels as a tuple, one of either as a tuple of one."""
+    """Return numbers and labels as a tuple; a single one becomes a tuple of one."""
     each = [row] if isinstance(row, str) or np.ndim(row) == 0 else row
     try:
         return tuple(str(v) if isinstance(v, str) else float(v) for v in each)
     except (TypeError, ValueError) as problem:
-        raise Refused(f"A support was given {row!r}; use numbers or labels.") from problem
+        raise Refused(f"A support needs numbers or labels; got {row!r}.") from problem

@@ -26,7 +26,7 @@ class Disk(Support):
     radius: float = 1.0
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie within the radius."""
+        """Mark the points that lie within the radius."""
         return np.asarray((z**2).sum(axis=1) < self.radius**2)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
@@ -51,7 +51,7 @@ class Disk(Support):
 
 
 def disk(radius: float = 1.0) -> Support:
-    """Show the points closer to zero than `radius`."""
+    """Build the disk of points closer to zero than `radius`."""
     if not radius > 0:
         raise Refused(f"disk() needs radius > 0; got radius={radius}.")
     return Disk(float(radius))
@@ -63,7 +63,7 @@ class Quadrants(Support):
     """Points of the plane whose two coordinates have the same sign: x·y > 0."""
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie in the two opposite quadrants."""
+        """Mark the points that lie in the two opposite quadrants."""
         if space.dim != 2:
             raise Refused(f"quadrants() needs a space of 2 coordinates; {space} has {space.dim}.")
         return np.asarray(z[:, 0] * z[:, 1] > 0)
@@ -84,7 +84,7 @@ class Quadrants(Support):
 
 
 def quadrants() -> Support:
-    """Show two opposite quadrants, x·y > 0; query `disk()` for the other two as well."""
+    """Build two opposite quadrants, x·y > 0; query `disk()` for the other two as well."""
     return Quadrants()
 
 
@@ -98,7 +98,7 @@ class Tiles(Support):
     seed: int = 0
 
     def chosen(self, dim: int) -> Mask:
-        """Mark the tiles that are shown, as a table with one axis per coordinate."""
+        """Mark the chosen tiles, as a table with one axis per coordinate."""
         count = self.side**dim
         mask = np.zeros(count, dtype=bool)
         order = np.random.default_rng(self.seed).permutation(count)
@@ -106,7 +106,7 @@ class Tiles(Support):
         return mask.reshape((self.side,) * dim)
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie in a tile that is shown."""
+        """Mark the points that lie in a chosen tile."""
         if any(f.levels is not None for f in space.factors):
             raise Refused(
                 f"{self} cuts continuous axes, but {space} has discrete factors; use fraction()."
@@ -120,7 +120,7 @@ class Tiles(Support):
         return reject(self, space, n, rng)
 
     def boxes(self, space: Space) -> Boxes | None:
-        """Return one box per tile that is shown."""
+        """Return one box per chosen tile."""
         low, high = whole(space)[0]
         cells = np.argwhere(self.chosen(space.dim))
         start, stop = (low + (high - low) * (cells + k) / self.side for k in (0, 1))
@@ -132,7 +132,7 @@ class Tiles(Support):
 
 
 def tiles(side: int = 8, share: float = 0.8, *, seed: Any = 0) -> Support:
-    """Show a random share of `side` × `side` tiles of a continuous space; the others are hidden."""
+    """Choose a random share of `side` × `side` tiles of a continuous space."""
     if side < 1 or not 0 < share <= 1:
         raise Refused(
             f"tiles() needs side >= 1 and 0 < share <= 1; got side={side} and share={share}."
@@ -151,7 +151,7 @@ class Diagonal(Support):
         return True
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points have equal factors."""
+        """Mark the points that have equal factors."""
         blocks = self._blocks(space, z)
         return np.asarray((blocks == blocks[:, :1]).all(axis=(1, 2)))
 
@@ -184,7 +184,14 @@ class Diagonal(Support):
 
 
 def diagonal() -> Support:
-    """Show the diagonal: all factors have the same value."""
+    """Build the diagonal: all factors have the same value.
+
+    >>> from recombine.core.space import grid
+    >>> diagonal().mask(grid(a=3, b=3)).astype(int)
+    array([[1, 0, 0],
+           [0, 1, 0],
+           [0, 0, 1]])
+    """
     return Diagonal()
 
 
@@ -206,7 +213,7 @@ class Planes(Support):
         return True
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points have a factor at one of its anchors."""
+        """Mark the points that have a factor at one of its anchors."""
         planes = [(z[:, space.columns(f)] == at).all(axis=1) for f, at in self.fixed(space)]
         return np.asarray(np.logical_or.reduce(planes))
 
@@ -249,8 +256,8 @@ class Planes(Support):
             width = block.stop - block.start
             if len(at) != width or not factor.holds(np.array(at, dtype=float)).all():
                 raise Refused(
-                    f"An anchor fixes {name!r} at {show(at)}, but {space} takes {width} of the "
-                    f"{factor.takes} there."
+                    f"An anchor fixes {name!r} at {show(at)}; {space} needs {width} numbers there: "
+                    f"{factor.takes}."
                 )
             fixed.append((name, np.array(at, dtype=float)))
         return fixed
@@ -263,10 +270,10 @@ class Planes(Support):
 @final
 @dataclass(frozen=True, repr=False)
 class Ring(Support):
-    """Points of another support after one coordinate of the i-th of n factors moved on by i/n.
+    """Another support, with one coordinate of the i-th of n factors shifted by i/n modulo 1.
 
-    Beyond 1 the coordinate begins again at 0. Thus a band keeps objects near each other in all
-    coordinates but this one, in which they are spread out.
+    A shifted band keeps objects near each other in all coordinates but this one, in which they
+    are spread out.
     """
 
     of: Support
@@ -274,19 +281,19 @@ class Ring(Support):
 
     @property
     def thin(self) -> bool:
-        """As thin as the support that is moved."""
+        """Whether the shifted support is thin."""
         return self.of.thin
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Move the points back, and ask the other support."""
+        """Undo the shift, and mark the points that lie in the other support."""
         return self.of.contains(space, self._move(space, z, -1))
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw from the other support, and move the points."""
+        """Draw from the other support, and shift the points."""
         return self._move(space, self.of.sample(space, n, rng), 1)
 
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
-        """Move the partners that the other support proposes for the value moved back."""
+        """Propose the other support's partners of the unshifted value, shifted."""
         back = np.zeros((1, space.dim))
         back[:, space.columns(name)] = value
         back = self._move(space, back, -1)[0, space.columns(name)]

@@ -23,8 +23,8 @@ Index = NDArray[np.int64]
 Numbers = Sequence[float] | NDArray[Any]
 
 LISTED = 1 << 22  # finite spaces up to this size may be listed point by point
-COUNTED = 1 << 53  # float64 tells whole numbers apart up to here
-PRINTED = 6  # labels of a factor that are printed
+COUNTED = 1 << 53  # float64 represents whole numbers exactly up to here
+PRINTED = 6  # most labels of a factor that are printed
 
 
 @dataclass(frozen=True)
@@ -44,32 +44,29 @@ class Factor:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            raise Refused(f"A factor is called {self.name!r}; use a plain name such as 'color'.")
+            raise Refused(f"A factor needs a plain name such as 'color'; got {self.name!r}.")
         if self.dim < 1:
             raise Refused(f"Factor {self.name!r} needs dim >= 1; got dim={self.dim}.")
         if self.levels is not None and not 1 <= self.levels <= COUNTED:
             raise Refused(f"Factor {self.name!r} needs 1 to 2**53 levels; got {self.levels}.")
         if self.levels is None and not self.low < self.high:
             raise Refused(
-                f"Factor {self.name!r} runs from {self.low} to {self.high}; low must be below high."
+                f"Factor {self.name!r} needs low < high; got low={self.low}, high={self.high}."
             )
         if self.labels:
             self._check_labels()
 
     def _check_labels(self) -> None:
         if numbers := [label for label in self.labels if not isinstance(label, str)]:
-            raise Refused(
-                f"Factor {self.name!r} has the label {numbers[0]!r}; labels are strings, and "
-                "numbers are codes."
-            )
+            raise Refused(f"Factor {self.name!r} needs strings as labels; got {numbers[0]!r}.")
         if len(self.labels) != self.levels:
             raise Refused(
-                f"Factor {self.name!r} has {self.levels} levels but {len(self.labels)} labels; "
-                "give one label per level."
+                f"Factor {self.name!r} needs one label per level; got {len(self.labels)} labels "
+                f"for {self.levels} levels."
             )
         if len(self._codes) < len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise Refused(f"Factor {self.name!r} has the label {twice!r} twice; name each once.")
+            raise Refused(f"Factor {self.name!r} needs distinct labels; got {twice!r} twice.")
 
     @cached_property
     def _codes(self) -> dict[str, int]:
@@ -84,7 +81,7 @@ class Factor:
         return f"{codes} or the labels {self._names()}" if self.labels else codes
 
     def holds(self, values: Points) -> Mask:
-        """Tell which numbers are values of a coordinate; a continuous one includes both ends."""
+        """Mark the numbers that are values of a coordinate; a continuous one includes both ends."""
         if self.levels is None:
             return np.asarray((values >= self.low) & (values <= self.high))
         return np.asarray((values >= 0) & (values < self.levels) & (values == np.floor(values)))
@@ -106,9 +103,7 @@ class Factor:
         try:
             return float(value)
         except (TypeError, ValueError) as problem:
-            raise Refused(
-                f"Factor {self.name!r} was given {value!r}; it takes {self.takes}."
-            ) from problem
+            raise Refused(f"Factor {self.name!r} takes {self.takes}; got {value!r}.") from problem
 
     def encode(self, values: Iterable[Any]) -> Points:
         """Turn labels and numbers into values of a coordinate."""
@@ -154,7 +149,7 @@ class Space:
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice or not names:
             raise Refused(
-                f"A space needs one factor or more, each with a name of its own; "
+                f"A space needs at least one factor, and distinct names; "
                 f"{f'{twice[0]!r} occurs twice' if twice else 'got none'}."
             )
 
@@ -306,7 +301,7 @@ class Space:
         return [f for f in self.factors for _ in range(f.dim)]
 
     def holds(self, z: Points) -> Mask:
-        """Tell which rows are points of this space."""
+        """Mark the rows that are points of this space."""
         each = [f.holds(z[:, self.blocks[f.name]]).all(axis=1) for f in self.factors]
         return np.asarray(np.logical_and.reduce(each))
 

@@ -1,4 +1,4 @@
-"""A support: the combinations of factors that are shown; the held-out ones are `~support`."""
+"""A support: the training combinations of factors; the held-out ones are `~support`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIES = 100  # rounds of rejection before a support counts as empty
 
 
 class NotCompositional(UserWarning):
-    """A split in which some value of a factor never occurs in training: nothing can teach it."""
+    """Warns that a queried value of a factor never occurs in training."""
 
 
 class Empty(Refused):
@@ -33,13 +33,13 @@ class Empty(Refused):
 class Support(ABC):
     """A set of points of a space. Combine with `~`, `&`, `|` and `-`.
 
-    A support of your own needs `contains` and `sample`. With `boxes` (or `marginal`) and, if it is
-    `thin`, `partners`, theory treats it exactly; without them theory says what it cannot tell.
+    A custom support needs `contains` and `sample`. With `boxes` (or `marginal`) and, if it is
+    `thin`, `partners`, theory treats it exactly; without them, theory says what it cannot decide.
     """
 
     @abstractmethod
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie in the support."""
+        """Mark the points that lie in the support."""
 
     @abstractmethod
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
@@ -119,7 +119,7 @@ def empty(support: Support, space: Space) -> Empty:
     """Build the error for a support without points."""
     return Empty(
         f"No point of {space} was found in {support}. At least one is needed: widen the support, "
-        "or build a thin set from values, axes, table or band, which know how to draw themselves."
+        "or build a thin set from values, axes, table or band, which are sampled directly."
     )
 
 
@@ -143,7 +143,7 @@ class Everything(Support):
     """The whole space."""
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell that every point lies inside."""
+        """Mark every point."""
         return np.ones(len(z), dtype=bool)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
@@ -166,7 +166,7 @@ class Complement(Support):
     of: Support
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie outside."""
+        """Mark the points that lie outside."""
         return ~self.of.contains(space, z)
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
@@ -191,11 +191,11 @@ class Intersection(Support):
 
     @property
     def thin(self) -> bool:
-        """As thin as its thinnest part."""
+        """Whether some part is thin."""
         return any(p.thin for p in self.parts)
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie in every part."""
+        """Mark the points that lie in every part."""
         return np.asarray(np.logical_and.reduce([p.contains(space, z) for p in self.parts]))
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
@@ -214,7 +214,7 @@ class Intersection(Support):
         return joint
 
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
-        """Let the parts propose that know how, or all of them if none does."""
+        """Join the proposals of parts that implement `partners`, or of all if none does."""
         able = [p for p in self.parts if p.thin or type(p).partners is not Support.partners]
         rows = [p.partners(space, name, value, n, rng) for p in able or self.parts]
         return np.concatenate(rows)
@@ -228,23 +228,23 @@ class Intersection(Support):
 class Union(Support):
     """Points that lie in some part; on continuous spaces drawn from the parts in equal shares.
 
-    Drawing from the parts, not from the space, is what makes unions of planes possible: they have
-    no volume. Nested unions count as one, so `a | b | c` gives each a third.
+    Draws come from the parts because parts such as planes have no volume in the space. Nested
+    unions count as one, so `a | b | c` gives each a third.
     """
 
     parts: tuple[Support, ...]
 
     @property
     def thin(self) -> bool:
-        """Thin if some part is, because only its own sampler finds that part."""
+        """Whether some part is thin: only its own sampler finds its points."""
         return any(p.thin for p in self.parts)
 
     def contains(self, space: Space, z: Points) -> Mask:
-        """Tell which points lie in some part."""
+        """Mark the points that lie in some part."""
         return np.asarray(np.logical_or.reduce([p.contains(space, z) for p in self.parts]))
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Choose a part for each point, then draw from it; empty parts leave their share."""
+        """Choose a part for each point, then draw from it; empty parts are skipped."""
         flat = self._flat()
         counts = np.bincount(rng.integers(len(flat), size=n), minlength=len(flat))
         rows: list[Points] = []
@@ -268,7 +268,7 @@ class Union(Support):
         return None if joined is None else tidy(joined)
 
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
-        """Let every part propose."""
+        """Join the proposals of all parts."""
         return np.concatenate([p.partners(space, name, value, n, rng) for p in self.parts])
 
     def _flat(self) -> list[Support]:
@@ -310,7 +310,7 @@ def unseen(space: Space, z: Points, query: Points) -> dict[str, list[tuple[Value
 
 
 def warn_unseen(space: Space, z: Points, query: Points) -> None:
-    """Warn when some value of a factor never occurs in training: no model could know it."""
+    """Warn if a queried value of a factor never occurs in training."""
     for name, rows in unseen(space, z, query).items():
         some = ", ".join("/".join(show((v,)) for v in row) for row in rows[:6])
         warnings.warn(

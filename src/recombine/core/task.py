@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from torch.func import vmap
 
 from recombine.core.error import Refused
 from recombine.core.registry import F, enter, registry
-from recombine.core.sets import everything
+from recombine.core.sets import everything, table
 from recombine.core.show import shown
-from recombine.core.space import Mask, Points, Space
+from recombine.core.space import Array, Mask, Points, Space
 from recombine.core.support import Support, warn_unseen
 
 
@@ -84,11 +85,14 @@ class Task:
     """A space and two maps of *one* point; `data` evaluates them at many points.
 
     Maps take a point as a float tensor of shape (dim,) and are batched by `torch.func.vmap`.
+
+    - measured: where targets exist, if not everywhere; the default query of `split`
     """
 
     space: Space
     inputs: Callable[[Tensor], Tensor]
     targets: Callable[[Tensor], Tensor]
+    measured: Support | None = None
 
     def __repr__(self) -> str:
         return f"Task({self.space})"
@@ -112,7 +116,13 @@ class Task:
         if values.is_meta or values.isfinite().all():
             return
         bad = (~values.isfinite()).flatten(1).any(dim=1) if values.ndim > 1 else ~values.isfinite()
-        first = z[int(bad.cpu().numpy().argmax())].tolist()
+        at = int(bad.cpu().numpy().argmax())
+        if name == "targets" and self.measured is not None:
+            raise Refused(
+                f"{int(bad.sum())} of {len(z)} points were not measured and have no target, such "
+                f"as {self.space.decode(z[[at]])[0]}; ask about points of {self.measured}."
+            )
+        first = z[at].tolist()
         raise Refused(
             f"The {name} are not finite at {int(bad.sum())} of {len(z)} points, such as {first}; "
             "check the maps of the task. A one-hot code needs as many levels as its factor."
@@ -124,8 +134,8 @@ class Task:
             block = z[:, self.space.blocks[f.name]]
             if f.levels is not None and (lost := block[block.astype(np.float32) != block]).size:
                 raise Refused(
-                    f"Factor {f.name!r} has the value {lost[0]:.0f}, which float32 cannot tell "
-                    "from its neighbors. A task needs levels up to 16,777,216."
+                    f"Factor {f.name!r} has the value {lost[0]:.0f}, which float32 cannot "
+                    "represent. A task needs levels up to 16,777,216."
                 )
 
     def split(
@@ -135,28 +145,37 @@ class Task:
         n: int | None = None,
         rng: Generator | None = None,
         query: Support | None = None,
-        asked: int = 4096,
+        queries: int = 4096,
         device: str = "cpu",
     ) -> Split:
         """Split the task into training and query points; out-of-distribution is `~support`.
 
+        >>> from recombine.core.sets import box
+        >>> from recombine.core.space import grid
+        >>> task = Task(grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: z.sum()[None])
+        >>> split = task.split(~box(a=(2, 4), b=(2, 4)))
+        >>> len(split.train), len(split.held_out), tuple(split.train.x.shape)
+        (12, 4, (12, 2))
+
         - n: training points drawn with replacement; `None` lists a finite support once
         - rng: needed wherever points are drawn
-        - query: the support of the query points; default: the whole space
-        - asked: query points to draw where they cannot be listed
+        - query: the support of the query points; default: the whole space, or what was measured
+        - queries: query points to draw where they cannot be listed
         - device: where the tensors are placed
 
         Warns `NotCompositional` if some value of a factor is queried but never occurs in training.
         """
-        query, space = query or everything(), self.space
-        if min(asked, 1 if n is None else n) < 1:
-            raise Refused(f"split() needs n >= 1 and asked >= 1; got n={n} and asked={asked}.")
+        query, space = query or self.measured or everything(), self.space
+        if min(queries, 1 if n is None else n) < 1:
+            raise Refused(
+                f"split() needs n >= 1 and queries >= 1; got n={n} and queries={queries}."
+            )
         if rng is None:
             if n is not None or not space.listable:
                 raise Refused("A random split needs rng; pass rng=np.random.default_rng(seed).")
-            rng = np.random.default_rng(0)  # nothing will be drawn
+            rng = np.random.default_rng(0)  # unused
         train = support.points(space) if n is None else support.draw(space, n, rng=rng)
-        test = query.points(space) if space.listable else query.draw(space, asked, rng=rng)
+        test = query.points(space) if space.listable else query.draw(space, queries, rng=rng)
         warn_unseen(space, train, test)
         return Split(
             support,
@@ -164,6 +183,38 @@ class Task:
             self.data(test, device=device),
             support.contains(space, test),
         )
+
+
+def tabulated(space: Space, z: Points, y: Array) -> Task:
+    """Build a task from values at some points of a finite space; inputs are one-hot codes.
+
+    - z: distinct points, (n, dim)
+    - y: their values, (n, outputs); points that are not listed have no target
+
+    >>> from recombine.core.space import grid
+    >>> points = np.array([[0.0], [2.0]])
+    >>> task = tabulated(grid(a=3), points, np.array([[5.0], [7.0]]))
+    >>> task.data(points[1:]).x, task.data(points[1:]).y
+    (tensor([[0., 0., 1.]]), tensor([[7.]]))
+    """
+    numbers = space.index(z)
+    order = np.argsort(numbers)
+    listed = torch.from_numpy(numbers[order])
+    values = torch.from_numpy(np.asarray(y)[order]).float()
+    shape = space.shape
+    steps = torch.tensor([prod(shape[c + 1 :]) for c in range(len(shape))])
+
+    def code(point: Tensor) -> Tensor:
+        pairs = zip(shape, point.unbind(), strict=True)
+        return torch.cat([(torch.arange(m, device=point.device) == v).float() for m, v in pairs])
+
+    def value(point: Tensor) -> Tensor:
+        device = point.device
+        number = (point.long() * steps.to(device)).sum()
+        at = torch.searchsorted(listed.to(device), number).clamp(max=len(listed) - 1)
+        return torch.where(listed.to(device)[at] == number, values.to(device)[at], torch.nan)
+
+    return Task(space, code, value, table(z))
 
 
 TASKS: dict[str, Callable[..., Any]] = registry("task")

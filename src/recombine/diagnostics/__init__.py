@@ -1,4 +1,4 @@
-"""Diagnostics: pure functions below, registered measurements above; a new file needs its line."""
+"""Diagnostics: pure functions and registered measurements; a new file needs its line here."""
 
 from recombine.diagnostics import additivity as additivity
 from recombine.diagnostics import conjunctions as conjunctions

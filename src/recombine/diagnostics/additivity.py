@@ -34,10 +34,10 @@ def additivity(observed: Observed) -> Measured:
     Defined if the held-out cells of a two-factor grid form a rectangle; a sum of training images
     that share a row or a column scores 1.
     """
-    space, hidden = observed.task.space, ~observed.split.inside
-    if not space.finite or len(space.shape) != 2 or not hidden.any():
+    space, held_out = observed.task.space, ~observed.split.inside
+    if not space.finite or len(space.shape) != 2 or not held_out.any():
         return {}
-    cells = observed.split.query.z[hidden].astype(int)
+    cells = observed.split.query.z[held_out].astype(int)
     rows, cols = np.unique(cells[:, 0]), np.unique(cells[:, 1])
     if len(rows) * len(cols) != len(cells) or min(len(rows), len(cols)) < 2:
         return {}
@@ -45,7 +45,7 @@ def additivity(observed: Observed) -> Measured:
     shape = (len(rows), len(cols), -1)
 
     def share(values: NDArray[np.float64]) -> float:
-        return additive_share(values[hidden][order].reshape(shape))
+        return additive_share(values[held_out][order].reshape(shape))
 
     return {
         "additive_ood": share(observed.outputs.double().cpu().numpy()),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
-from recombine.theory.conjunction import indicators, seen
+from recombine.theory.conjunction import conjunctions, indicators
 from recombine.theory.kernel import Subset
 
 AnyArray = NDArray[Any]
@@ -64,7 +64,7 @@ def conjunction_values(
     cells, means = average(outputs, z)
     shown = shown.astype(np.float64)
     highest = z.shape[1] if order is None else order
-    keys = [(j, tuple(row)) for j, rows in seen(shown).items() for row in rows.tolist()]
+    keys = [(j, tuple(row)) for j, rows in conjunctions(shown).items() for row in rows.tolist()]
     used = np.array([0 < len(j) <= highest for j, _ in keys])
     terms = indicators(cells, shown, full=True).toarray()[:, used]
     centers = terms.mean(axis=0)
@@ -131,7 +131,7 @@ def average(outputs: AnyArray, z: AnyArray) -> tuple[NDArray[np.float64], NDArra
 
 
 def _among(z: AnyArray, shown: AnyArray) -> NDArray[np.bool_]:
-    """Tell which points are training combinations."""
+    """Mark the points that are training combinations."""
     known = {tuple(row) for row in shown.tolist()}
     return np.array([tuple(row) in known for row in z.tolist()], dtype=bool)
 
@@ -185,10 +185,10 @@ def slope(observed: Observed) -> Measured:
     a smaller slope on a sum of two items is Lippl & Stachenfeld's memorization leak. `bend_ood` is
     the root mean square distance from the line.
     """
-    numbers, hidden = _numbers(observed), ~observed.split.inside
+    numbers, held_out = _numbers(observed), ~observed.split.inside
     if numbers is None:
         return {}
-    outputs, targets = (v[hidden] for v in numbers)
+    outputs, targets = (v[held_out] for v in numbers)
     if len(np.unique(targets)) < 3:
         return {}
     fit = line(targets, outputs)

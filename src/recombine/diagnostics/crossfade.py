@@ -136,14 +136,14 @@ def crossfade(observed: Observed) -> Measured:
     for the cross-fade. `fade_edges` and `fade_truth` are mean R² by the two neighboring images
     with free weights and by the true image, on pixels that were not used to fit the weights.
     """
-    query, train, hidden = observed.split.query, observed.split.train, ~observed.split.inside
-    if query.y.ndim != 3 or observed.outputs.shape != query.y.shape or not hidden.any():
+    query, train, held_out = observed.split.query, observed.split.train, ~observed.split.inside
+    if query.y.ndim != 3 or observed.outputs.shape != query.y.shape or not held_out.any():
         return {}
-    neighbors = edges(query.z[hidden], train.z)
+    neighbors = edges(query.z[held_out], train.z)
     outputs, truth, shown = (
         v.detach().cpu().double().flatten(1).numpy() for v in (observed.outputs, query.y, train.y)
     )
-    at = np.flatnonzero(hidden)[neighbors.rows]
+    at = np.flatnonzero(held_out)[neighbors.rows]
     outputs, truth = outputs[at], truth[at]
     lower, upper, share = shown[neighbors.lower], shown[neighbors.upper], neighbors.share[:, None]
     fade = (1 - share) * lower + share * upper
@@ -179,8 +179,8 @@ def angle(observed: Observed) -> Measured:
     For images whose last factor is called `angle`. Outputs are compared with the true images of the
     same other factors.
     """
-    query, train, hidden = observed.split.query, observed.split.train, ~observed.split.inside
-    if observed.task.space.names[-1] != "angle" or query.y.ndim != 3 or not hidden.any():
+    query, train, held_out = observed.split.query, observed.split.train, ~observed.split.inside
+    if observed.task.space.names[-1] != "angle" or query.y.ndim != 3 or not held_out.any():
         return {}
     outputs, truth, shown = (
         v.detach().cpu().double().flatten(1).numpy() for v in (observed.outputs, query.y, train.y)
@@ -194,8 +194,8 @@ def angle(observed: Observed) -> Measured:
             shows[at] = look_like(images[at], truth[same], query.z[same, -1])
         return float(apart(shows, query.z[rows, -1]).mean())
 
-    rows = np.flatnonzero(hidden)
-    neighbors = edges(query.z[hidden], train.z)
+    rows = np.flatnonzero(held_out)
+    neighbors = edges(query.z[held_out], train.z)
     share = neighbors.share[:, None]
     fade = (1 - share) * shown[neighbors.lower] + share * shown[neighbors.upper]
     measured: Measured = {"angle_error": error(outputs[rows], rows)}

@@ -1,4 +1,4 @@
-"""Modules in what units do: the share of a unit's signal that serves one function.
+"""Functional modules: the share of a unit's signal that serves one function.
 
 A graph of weights counts every unit alike. These measures follow the signal instead: a unit's
 energy tells whether it is alive, and its derivatives tell which inputs reach which outputs through
@@ -12,24 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import jacrev, vmap
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
 from recombine.core.score import Score
+from recombine.core.space import Array, Mask
 from recombine.diagnostics.modularity import clusters, eigengap, laplacian, matrices, similarity
 from recombine.maps.chain import layers_of
 from recombine.training.noise import Noise
-
-Array = NDArray[np.float64]
 
 ALIVE = 0.01  # share of the layer's largest outgoing energy below which a unit counts as dead
 
 
 def hidden_stages(model: nn.Module) -> list[tuple[nn.Sequential, nn.Sequential]]:
-    """Cut a chain of linear layers after each hidden layer: what precedes its units, what follows.
+    """Cut a chain of linear layers after each hidden layer: the part before and the part after.
 
     Noise is left out, so that both halves are deterministic.
     """
@@ -137,7 +135,7 @@ class Collapsed:
 def collapsed(
     weights: list[Array],
     k: int,
-    live: list[NDArray[np.bool_]] | None = None,
+    live: list[Mask] | None = None,
     *,
     seed: int = 0,
 ) -> list[Collapsed]:

@@ -3,7 +3,6 @@
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
-from sklearn.kernel_ridge import KernelRidge
 
 from recombine.core.error import Refused
 
@@ -19,6 +18,8 @@ def slot_table(
     and scored on the second. R² is averaged over the latents of a block, with negative values
     counted as 0.
     """
+    from sklearn.kernel_ridge import KernelRidge  # slow to import
+
     if len(codes) < 4 or len(codes) != len(truth):
         raise Refused(
             "slot_table() needs as many codes as true latents, 4 or more; got "

@@ -20,8 +20,8 @@ from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.core.show import shown
+from recombine.core.space import Array
 from recombine.diagnostics.shares import (
-    Array,
     Measurement,
     Share,
     by_differences,
@@ -45,7 +45,7 @@ WORDS = {"exact": "exact derivatives", "probes": "random probes", "differences":
 FEW = 20  # latents up to which all second and third derivatives are taken
 LINES = 16  # lines between points on which kinks are searched for
 WRONG = 0.05  # relative error of a derivative, against a difference, that says it is not one
-COLLAPSED = 0.95  # share of one block in all change above which small shares mean little
+COLLAPSED = 0.95  # share of change from one block above which other shares mean little
 
 
 @shown
@@ -79,7 +79,7 @@ class Interaction:
 
     @property
     def collapsed(self) -> bool:
-        """Whether one block makes nearly all change, so that small shares mean little."""
+        """Whether one block causes nearly all change, so that small shares mean little."""
         return bool(self.blocks.max() > COLLAPSED)
 
     def __str__(self) -> str:
@@ -125,6 +125,7 @@ def interaction_order(
     >>> interaction_order(lambda z: z[:, :1] * z[:, 1:], z, [[0], [1, 2]]).order
     2
 
+    - f: a batched map of latents to outputs (n, …)
     - z: points (n, dim), or (n, slots, dim) with the slots as blocks
     - blocks: a space, or the coordinates of each block
     - tolerance: order 0 is possible if its share is below it, orders 1 and 2 if their share
@@ -134,6 +135,7 @@ def interaction_order(
       and uses differences if it finds a kink, a jump or a wrong derivative
     - up_to: highest order that is measured
     - probes, steps: random directions, or differences, per point
+    - seed: of random directions, steps and partitions
     - loop, chunk: take derivatives one direction at a time, or `chunk` at once
     """
     if method not in get_args(Method):
@@ -180,7 +182,7 @@ def interaction_order(
 
 
 def _doubt(f: Map, z: Tensor, seed: int) -> str:
-    """Say why derivatives of a map cannot be trusted, if they cannot."""
+    """Return why derivatives of a map cannot be trusted, or "" if they can."""
     if not (z != z[:1]).any():
         return ""
     source = torch.Generator().manual_seed(seed)

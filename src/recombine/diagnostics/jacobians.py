@@ -8,13 +8,11 @@ from torch import Tensor
 
 from recombine.core.error import Refused
 from recombine.diagnostics.slots import ari
-from recombine.maps.derivatives import directional
-
-Decode = Callable[[Tensor], Tensor]
+from recombine.maps.derivatives import Map, directional
 
 
 def slot_slopes(
-    decode: Decode, z: Float[Tensor, "n k d"], *, chunk: int = 4, ways: int = 10
+    decode: Map, z: Float[Tensor, "n k d"], *, chunk: int = 4, ways: int = 10
 ) -> Float[Tensor, "n k *places"]:
     """Sum |∂x/∂zᵢ| of each pixel over its channels and over the dimensions of each slot.
 
@@ -56,7 +54,7 @@ def separate_slopes(
 
 
 def probed_slopes(
-    decode: Decode,
+    decode: Map,
     z: Float[Tensor, "n k d"],
     *,
     probes: int = 4,
@@ -82,13 +80,13 @@ def probed_slopes(
     return torch.cat(maps)
 
 
-def _shape(decode: Decode, z: Tensor) -> tuple[int, ...]:
+def _shape(decode: Map, z: Tensor) -> tuple[int, ...]:
     """Return the shape of one output."""
     with torch.no_grad():
         return tuple(decode(z[:1]).shape[1:])
 
 
-def _slopes(decode: Decode, z: Tensor, ways: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _slopes(decode: Map, z: Tensor, ways: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Differentiate along directions, each for one point or for all: (ways, n, channels, …)."""
     with torch.no_grad():
         return directional(decode, z, ways).reshape(len(ways), len(z), *shape)

@@ -151,7 +151,11 @@ def features(
 def feature_gram(
     model: nn.Module, x: Float[Tensor, "n *shape"], layer: str
 ) -> Float[Tensor, "n n"]:
-    """Gram matrix of a layer's activations, in double precision."""
+    """Gram matrix of a layer's activations, in double precision.
+
+    >>> feature_gram(nn.Sequential(nn.Flatten(), nn.ReLU()), torch.tensor([[1.0, -2.0]]), "1")
+    tensor([[1.]], dtype=torch.float64)
+    """
     rows = features(model, x, layer).double()
     return rows @ rows.T
 
@@ -201,6 +205,11 @@ class OverlapFit:
 
 def overlap_fit(gram: Gram, z: NDArray[Any], by: Literal["count", "set"] = "count") -> OverlapFit:
     """Average a Gram matrix over pairs that agree on the same number (or set) of factors.
+
+    >>> z = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> fitted = overlap_fit((z[:, None] == z[None]).sum(axis=2), z)
+    >>> fitted.values, fitted.r2
+    ({0: 0.0, 1: 1.0, 2: 2.0}, 1.0)
 
     A compositionally structured kernel (Lippl & Stachenfeld 2025, Def. 3.1) has R² = 1.
     """

@@ -3,7 +3,7 @@
 Units are similar if they have weights to the same units. With K modules, K eigenvalues of the
 graph's Laplacian vanish; the step after them is the eigengap (Qian et al. 2025). It counts units
 that training has switched off and falls with sparse or jittered blocks; `flow` measures modules by
-what units do.
+function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from jaxtyping import Float, Int
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
 from torch import nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
@@ -39,7 +38,7 @@ def _matrix(matrix: Array) -> Array:
 
 
 def alive(matrix: Float[np.ndarray, "inputs units"]) -> NDArray[np.bool_]:
-    """Tell which units (columns) have some weight above the floor."""
+    """Mark the units (columns) that have some weight above the floor."""
     return np.asarray(np.abs(_matrix(matrix)).max(axis=0) > FLOOR)
 
 
@@ -99,6 +98,8 @@ def clusters(
 
     Eigenvectors are those of I - D⁻¹S, which are constant within disconnected modules.
     """
+    from sklearn.cluster import KMeans  # slow to import
+
     live = alive(matrix)
     count = int(live.sum())
     if not 1 <= k <= count:
@@ -272,7 +273,7 @@ def between_hidden(model: nn.Module, *, outgoing: bool = False) -> list[Array]:
     return weights[1:-1] or weights[:1]
 
 
-def look(
+def layer_modules(
     model: nn.Module,
     k: int,
     *,
@@ -342,7 +343,7 @@ def modularity(observed: Observed) -> Measured:
     if k < 2 or observed.module is None:  # one module is not modular
         return {}
     try:
-        incoming, outgoing = (look(observed.module, k, outgoing=o) for o in (False, True))
+        incoming, outgoing = (layer_modules(observed.module, k, outgoing=o) for o in (False, True))
     except Refused:  # not a chain of linear layers, or too few units
         return {}
     gaps, outward = [m.gap for m in incoming], [m.gap for m in outgoing]

@@ -1,4 +1,4 @@
-"""Where a decoder puts the bump: the position of the pixel farthest from the background."""
+"""Position of a rendered bump: the pixel that differs most from the background."""
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ def peak(images: Float[Tensor, "n rows cols"], background: float) -> Int[Tensor,
 
 
 def near(a: Int[Tensor, "n 2"], b: Int[Tensor, "n 2"], within: int = 1) -> Bool[Tensor, " n"]:
-    """Tell whether positions agree up to `within` pixels on both axes."""
+    """Return whether positions agree up to `within` pixels on both axes."""
     return ((a - b).abs() <= within).all(dim=1)
 
 

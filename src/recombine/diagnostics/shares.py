@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.error import Refused
+from recombine.core.space import Array
 from recombine.maps.derivatives import (
     Map,
     Partition,
@@ -26,8 +26,6 @@ from recombine.maps.derivatives import (
     probe_pairs,
     within,
 )
-
-Array = NDArray[np.float64]
 
 SHUFFLES = 32  # random partitions for order 0, where their mean has no closed form
 DEAD = 1e-12  # outputs that change less than this share of the most variable are ignored

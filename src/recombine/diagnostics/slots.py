@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
-from sklearn.linear_model import Ridge
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
@@ -175,6 +174,8 @@ def slot_order(
     Returns the order and the R² of every (object, slot), fitted on the first half of the points and
     scored on the second.
     """
+    from sklearn.linear_model import Ridge  # slow to import
+
     half, k = len(z) // 2, z.shape[1]
     table = np.empty((k, k))
     code, targets = z.cpu().double().numpy(), truth.cpu().double().numpy()

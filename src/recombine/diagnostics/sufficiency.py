@@ -35,7 +35,7 @@ def jacobians(combine: Combine, parts: Sequence[Tensor], component: int) -> Tens
 
     If each output position depends only on the same position of the component, there is one small
     block per position; otherwise there is one block, with inputs in the order of `flatten`. A
-    random probe tells the two cases apart, whatever C declares.
+    random probe distinguishes the two cases, whatever C declares.
     """
     c = known(combine)
     exact = [p.detach().double() for p in parts]
@@ -77,7 +77,7 @@ def jacobians(combine: Combine, parts: Sequence[Tensor], component: int) -> Tens
 
 
 def _local(flat: Tensor, blocks: Tensor, pull: Callable[[Tensor], Tensor]) -> bool:
-    """Tell whether weights on the outputs of each position act on that position's block only."""
+    """Return whether weights on the outputs of each position act on that position's block only."""
     generator = torch.Generator().manual_seed(0)
     weights = 1 + torch.rand(flat.shape[-1], generator=generator, dtype=flat.dtype)
     pulled = pull(flat * weights).reshape(blocks.shape[0], *blocks.shape[2:])

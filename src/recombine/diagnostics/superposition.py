@@ -105,9 +105,9 @@ def superposition(observed: Observed) -> Measured:
     fit; `superposition_index` is their difference. True images near the edge of a hole resemble
     training images too: `superposition_perfect` is `superposition_images` for true images.
     """
-    space, split, hidden = observed.task.space, observed.split, ~observed.split.inside
+    space, split, held_out = observed.task.space, observed.split, ~observed.split.inside
     images = split.query.y
-    if not space.finite or len(space.shape) != 2 or not hidden.any():
+    if not space.finite or len(space.shape) != 2 or not held_out.any():
         return {}
     if images.ndim < 3 or images[0].numel() < 4 or observed.outputs.shape != images.shape:
         return {}
@@ -116,9 +116,9 @@ def superposition(observed: Observed) -> Measured:
     )
     explained, perfect = (
         superposed(
-            drawn[hidden],
-            truth[hidden],
-            split.query.z[hidden],
+            drawn[held_out],
+            truth[held_out],
+            split.query.z[held_out],
             split.train.z,
             shown,
             rng=np.random.default_rng(0),

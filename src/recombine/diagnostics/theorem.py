@@ -111,9 +111,11 @@ def check_assumptions(
     composition.
 
     - f: a composition, or any object with `parts` and `combine`
+    - space: one factor per component
     - shown, query: the training support and the query (default: the whole space)
     - truth: the true composition, for A4
     - tried, n: values per component, and partners per value, at which the rank is measured
+    - seed: of random values, partners and lines
     """
     c, rng = as_composition(f, space), np.random.default_rng(seed)
     certificate = sufficiency(c, space, shown, tried=tried, n=n, seed=seed)

@@ -78,13 +78,13 @@ def explained(observed: Observed) -> Measured:
     within the support, or fresh draws from it if these are fewer than a hundred. `variance_…` is
     the mean squared error of predicting the mean at the same points.
     """
-    query, hidden = observed.split.query, ~observed.split.inside
+    query, held_out = observed.split.query, ~observed.split.inside
     if not query.y.is_floating_point():
         return {}
     shown = observed.once(_shown)
     groups = {"id": (shown.outputs, shown.split.query.y), "all": (observed.outputs, query.y)}
-    if hidden.any():
-        rows = np.flatnonzero(hidden)
+    if held_out.any():
+        rows = np.flatnonzero(held_out)
         groups["ood"] = (observed.outputs[rows], query.y[rows])
     measured: Measured = {}
     for name, (outputs, targets) in groups.items():

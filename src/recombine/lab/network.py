@@ -18,7 +18,7 @@ from recombine.core.task import Data, Task
 from recombine.diagnostics.flow import flows, purity
 from recombine.diagnostics.modularity import matrices
 from recombine.lab.state import Net, State
-from recombine.lab.theory import scale, truth, visible
+from recombine.lab.theory import Truth, truth, visible
 from recombine.lab.worlds import World
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.models.rendering import low_rank, pixel_transformer
@@ -47,7 +47,7 @@ class Problem:
     grid: Data
     shown: NDArray[np.bool_]  # (cells,)
     measured: NDArray[np.bool_]  # (cells,)
-    scale: float
+    truth: Truth
     shape: tuple[int, int]
     combine: str  # how a factored model joins its parts
 
@@ -74,8 +74,8 @@ def problem(world: World, state: State) -> Problem:
         train = task.data(np.concatenate([train.z, extra]))
     grid_ = task.data(cells)
     measured = np.ones(len(cells), bool) if world.measured is None else world.measured.ravel()
-    level = scale(world, truth(world, state.size))
-    return Problem(task, train, grid_, mask.ravel(), measured, level, shape, world.combine)
+    true = truth(world, state.size)
+    return Problem(task, train, grid_, mask.ravel(), measured, true, shape, world.combine)
 
 
 def build(net: Net, p: Problem, seed: int) -> nn.Module:
@@ -83,7 +83,7 @@ def build(net: Net, p: Problem, seed: int) -> nn.Module:
     data = p.train
     image = data.y.ndim == 3
     if net.model in ("cnn", "transformer", "low_rank") and not image:
-        raise Refused(f"The model {net.model} draws images; use mlp or factored for numbers.")
+        raise Refused(f"The model {net.model} draws gray images; use mlp or factored here.")
     if net.model == "cnn":
         return cnn(data, channels=max(4, net.width // 8), depth=max(2, net.depth), seed=seed)
     if net.model == "transformer":
@@ -189,7 +189,7 @@ def errors(p: Problem, models: Sequence[nn.Module]) -> Array:
                 for m in models
             ]
         )
-        / p.scale
+        / p.truth.scale
     )
 
 

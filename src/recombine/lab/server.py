@@ -26,7 +26,7 @@ from recombine.lab.export import export_page
 from recombine.lab.session import Sessions
 from recombine.lab.state import State, parse
 from recombine.lab.upload import BYTES, columns_of, read_table
-from recombine.lab.worlds import Table, World, builtin, from_table
+from recombine.lab.worlds import Table, World, absent, builtin, from_table
 
 TOKEN = 24  # characters of a token at least
 BODY = 64 * 1024  # bytes of an ordinary request
@@ -116,8 +116,9 @@ class Lab:
 
     async def list_worlds(self, request: Request) -> Response:
         """List the worlds and the default state."""
+        self.worlds = builtin() | self.worlds  # a bank may have come since
         rows = [w.row() for w in self.worlds.values()]
-        return JSONResponse({"worlds": rows, "state": asdict(State())})
+        return JSONResponse({"worlds": rows, "absent": absent(), "state": asdict(State())})
 
     async def look(self, request: Request) -> Response:
         """Answer what theory says of a state."""

@@ -31,25 +31,32 @@ class Truth:
 
     values: Array  # (cells, outputs)
     additive: float  # share of variance that is a sum over factors
-    level: Array  # (outputs,): the best constant answer
+    level: Array  # (outputs,): the mean over cells
+    scale: float  # mean squared error of the best constant answer, which is 1 on every map
+    shape: tuple[int, ...]  # of one target
 
-    @property
-    def blank(self) -> float:
-        """Mean squared error of the best constant answer."""
-        return float(((self.values - self.level) ** 2).mean())
+    def picture(self, values: Array) -> list[Any]:
+        """Write a target as the page draws it: rows of pixels (numbers or colors), or one row."""
+        image = values.reshape(self.shape if len(self.shape) > 1 else (1, -1))
+        pixels = np.moveaxis(image, 0, -1) if image.ndim == 3 else image
+        return list(np.round(pixels, 4).tolist())
 
 
 @lru_cache(maxsize=16)
 def truth(world: World, size: int) -> Truth:
     """Evaluate a world at every cell."""
     task = world.build(size)
-    y = task.data(task.space.points()).y.flatten(1).double().numpy()
+    targets = task.data(task.space.points()).y
+    y = targets.flatten(1).double().numpy()
     table = y.reshape(*world.shape(size), -1)
     mean = table.mean(axis=(0, 1))
     rows, columns = table.mean(axis=1) - mean, table.mean(axis=0) - mean
     spread = ((table - mean) ** 2).sum()
     additive = (rows**2).sum() * table.shape[1] + (columns**2).sum() * table.shape[0]
-    return Truth(y, float(additive / spread) if spread else 1.0, mean)
+    known = y if world.measured is None else y[world.measured.ravel()]
+    scale = float(((known - known.mean(axis=0)) ** 2).mean()) or 1.0
+    share = float(additive / spread) if spread else 1.0
+    return Truth(y, share, mean, scale, tuple(targets.shape[1:]))
 
 
 def pieces(shown: Mask) -> NDArray[np.int64]:
@@ -115,15 +122,19 @@ def _answers(world: World, state: State) -> tuple[Array, Truth]:
     shown = visible(world, state)
     if not shown.any():
         return np.broadcast_to(true.level, true.values.shape), true
-    points = np.indices(shape).reshape(2, -1).T.astype(np.float64)
+    # A system over rows and columns instead of cells: the kernel matrix is U Uᵀ, plus the
+    # salience of the pair on its diagonal.
     k = kernel(state)
-    gram = k.gram(points, points[shown.ravel()])
-    inner = gram[shown.ravel()]
-    inner[np.diag_indices(len(inner))] += JITTER * inner.max()
-    y = true.values[shown.ravel()]
+    i, j = np.indices(shape).reshape(2, -1)
+    parts = [(np.ones((i.size, 1)), ()), (np.eye(shape[0])[i], (0,)), (np.eye(shape[1])[j], (1,))]
+    u = np.hstack([code * max(0.0, k.weight(subset)) ** 0.5 for code, subset in parts])
+    ridge = k.memory + JITTER * sum(k.weights.values())
+    seen, y = u[shown.ravel()], true.values[shown.ravel()]
     level = y.mean(axis=0)
-    weights = solve(inner, y - level, assume_a="pos", overwrite_a=True, check_finite=False)
-    return gram @ weights + level, true
+    inner = seen.T @ seen + ridge * np.eye(u.shape[1])
+    predicted = u @ solve(inner, seen.T @ (y - level), assume_a="pos", check_finite=False) + level
+    predicted[shown.ravel()] += k.memory / ridge * (y - predicted[shown.ravel()])
+    return predicted, true
 
 
 def visible(world: World, state: State) -> Mask:
@@ -132,19 +143,12 @@ def visible(world: World, state: State) -> Mask:
     return shown if world.measured is None else shown & world.measured
 
 
-def scale(world: World, true: Truth) -> float:
-    """Return the error of a constant answer, which is 1 on every map."""
-    measured = world.measured
-    rows = slice(None) if measured is None else measured.ravel()
-    return float(((true.values[rows] - true.values[rows].mean(axis=0)) ** 2).mean()) or 1.0
-
-
 def look(world: World, state: State) -> dict[str, Any]:
     """Answer everything that the page shows after a stroke."""
     shape = world.shape(state.size)
     shown = visible(world, state)
     predicted, true = answers(world, state)
-    error = ((predicted - true.values) ** 2).mean(axis=1).reshape(shape) / scale(world, true)
+    error = ((predicted - true.values) ** 2).mean(axis=1).reshape(shape) / true.scale
     piece = pieces(shown)
     held = ~shown if world.measured is None else ~shown & world.measured
     result = {
@@ -158,7 +162,8 @@ def look(world: World, state: State) -> dict[str, Any]:
         "salience": [round(float(s), 4) for s in kernel(state).salience()],
         "mean_error": round(float(error[held].mean()), 4) if held.any() else None,
     }
-    return result | {"sentence": sentence(world, shown, held, piece, result)}
+    verdict, reason = explain(world, shown, held, piece, result)
+    return result | {"verdict": verdict, "reason": reason, "sentence": f"{verdict} {reason}"}
 
 
 def cell(world: World, state: State, at: tuple[int, int]) -> dict[str, Any]:
@@ -168,68 +173,63 @@ def cell(world: World, state: State, at: tuple[int, int]) -> dict[str, Any]:
         raise Refused(f"There is no cell {at}; the grid has {shape[0]} × {shape[1]}.")
     predicted, true = answers(world, state)
     row = at[0] * shape[1] + at[1]
-    side = round(true.values.shape[1] ** 0.5)
-    image = (side, side) if world.kind == "image" else (1, -1)
     shown = visible(world, state)
     return {
-        "truth": np.round(true.values[row].reshape(image), 4).tolist(),
-        "kernel": np.round(predicted[row].reshape(image), 4).tolist(),
+        "truth": true.picture(true.values[row]),
+        "kernel": true.picture(predicted[row]),
         "shown": bool(shown[at]),
         "witness": [] if shown[at] else witness(shown, at),
     }
 
 
-def sentence(
+def explain(
     world: World, shown: Mask, held: Mask, piece: NDArray[np.int64], result: dict[str, Any]
-) -> str:
-    """Say in one or two sentences what will happen at the held-out cells, and why."""
+) -> tuple[str, str]:
+    """Say in one sentence what will happen at the held-out cells, and in another why."""
     if not shown.any():
-        return "No combination is shown yet. Paint some cells: these are the training set."
+        return "Nothing is shown yet.", "Paint some cells: they are the training set."
     if not held.any():
-        return "Every combination is shown, so nothing is left to recombine. Erase some cells."
+        return "Every combination is shown.", "Erase some cells, so that there is one to recombine."
     a, b = world.factors
     count, known, error = result["held_out"], result["determined"], result["mean_error"]
-    blind = [
-        f"{name} has {missing} value{'s' * (missing > 1)} that {'are' if missing > 1 else 'is'} "
-        "never shown"
-        for name, missing in (
-            (a, int((~shown.any(axis=1)).sum())),
-            (b, int((~shown.any(axis=0)).sum())),
+    fate = "generalize to" if error < 0.05 else "be partly right on" if error < 0.6 else "fail on"
+    them = f"the {count} held-out combinations" if count > 1 else "the held-out combination"
+    verdict = (
+        f"A wide network will {fate} {them}: expected error {error:.2f}, where 1 is a constant "
+        "answer."
+    )
+    return verdict, f"{_determined(world, shown, piece, count, known)} {_nature(a, b, result)}"
+
+
+def _determined(world: World, shown: Mask, piece: NDArray[np.int64], count: int, known: int) -> str:
+    """Say how many held-out cells follow from the shown ones for sums over factors, and why."""
+    a, b = world.factors
+    sums = f"any sum f({a}) + g({b})"
+    if known == count:
+        return f"Connected rows and columns determine {'them' if count > 1 else 'it'} for {sums}."
+    unseen = [
+        f"{missing} value{'s' * (missing > 1)} of {name} {'are' if missing > 1 else 'is'} not shown"
+        for name, missing in zip(
+            (a, b), (int((~shown.any(axis=k)).sum()) for k in (1, 0)), strict=True
         )
         if missing
     ]
-    if known == count:
-        first = (
-            f"Rows and columns are connected, so the shown cells determine all {count} held-out "
-            f"combinations of any function f({a}) + g({b})."
-        )
-    elif known:
-        groups = len({int(v) for v in piece[piece >= 0]})
-        why = blind[0] if blind else f"rows and columns form {groups} separate pieces"
-        first = (
-            f"{known} of {count} held-out combinations are determined for functions "
-            f"f({a}) + g({b}); the others are not, because {why}."
-        )
-    else:
-        why = blind[0] if blind else "no row and column of a held-out cell are connected"
-        first = f"None of the {count} held-out combinations is determined: {why}."
-    if result["additive"] > 0.999:
+    groups = len({int(v) for v in piece[piece >= 0]})
+    why = unseen[0] if unseen else f"rows and columns form {groups} separate pieces"
+    return f"Only {known} of {count} are determined, even for {sums}, because {why}."
+
+
+def _nature(a: str, b: str, result: dict[str, Any]) -> str:
+    """Say what share of a world is a sum over factors, and what that does to a wide network."""
+    error, additive = result["mean_error"], result["additive"]
+    if additive > 0.999:
         nature = "This world is such a sum"
-    elif result["additive"] > 0.5:
-        nature = f"This world is {result['additive']:.0%} such a sum"
+        trouble = ", but memory of single combinations pulls new answers towards the mean"
+        trouble = trouble if result["determined"] == result["held_out"] else ""
     else:
-        nature = f"This world is mostly interaction ({1 - result['additive']:.0%})"
-    if error < 0.05:
-        scale_ = f"error {error:.2f} of a constant answer"
-        second = f"{nature}, and a wide network will generalize ({scale_})."
-    elif error < 0.6:
-        second = (
-            f"{nature}; a wide network will be partly right (error {error:.2f} of a constant "
-            "answer): its memory of single combinations pulls new answers towards the mean."
+        share = (
+            "But nothing" if additive < 0.005 else f"{'But only ' * (additive < 0.9)}{additive:.0%}"
         )
-    else:
-        second = (
-            f"{nature}; a wide network will fail there (error {error:.2f}, where 1 is a constant "
-            "answer): it mixes what it saw in the same row and column."
-        )
-    return f"{first} {second}"
+        nature = f"{share} of this world is such a sum"
+        trouble = f"; for the rest it mixes what it saw with the same {a} or {b}"
+    return f"{nature}{trouble if error >= 0.05 else ''}."

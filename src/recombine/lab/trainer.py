@@ -87,8 +87,7 @@ class Reporter:
             return {}
         row = self.cell[0] * p.shape[1] + self.cell[1]
         mean = torch.stack([predict(m, p.grid.x[row : row + 1]) for m in self.started]).mean(dim=0)
-        image = mean[0] if mean[0].ndim == 2 else mean
-        values = image.double().nan_to_num().cpu().numpy().round(4).tolist()
+        values = p.truth.picture(mean[0].double().nan_to_num().cpu().numpy())
         return {"cell": self.cell, "drawing": values}
 
     def frame(self, step: int, steps: int) -> None:
@@ -108,7 +107,8 @@ def train(pipe: Connection, world: World, state: State, commands: Queue[dict[str
     reporter = Reporter(pipe, p, models, commands)
     start = time.perf_counter()
     count = sum(w.numel() for w in models[0].parameters())
-    reporter.send({"type": "started", "parameters": count, "seeds": net.seeds})
+    about = {"parameters": count, "seeds": net.seeds, "process": os.getpid()}
+    reporter.send({"type": "started", **about})
     reporter.frame(0, net.steps)
     histories = run(p, models, net, reporter.watch)
     reporter.started = models

@@ -13,6 +13,7 @@ from torch import Tensor
 from recombine.core.error import Refused
 from recombine.core.space import grid
 from recombine.core.task import Task
+from recombine.lab import pictures
 from recombine.tasks.bumps import bumps
 from recombine.tasks.encode import join, one_hot
 
@@ -28,7 +29,7 @@ class World:
     title: str
     about: str
     factors: tuple[str, str]
-    kind: str  # "image" or "number"
+    kind: str  # "image" in gray, "color" image or "number"
     build: Callable[[int], Task]
     combine: str = "add"  # how a factored model joins its parts: add, outer, over
     sizes: tuple[int, ...] = (8, 10, 14, 20, 28, 32)
@@ -113,7 +114,7 @@ def twins(size: int) -> Task:
 
 
 def builtin() -> dict[str, World]:
-    """Return the worlds that need no data."""
+    """Return the worlds that need no table; emoji only where their images are."""
     worlds = [
         World(
             "bumps",
@@ -181,8 +182,36 @@ def builtin() -> dict[str, World]:
             "number",
             twins,
         ),
+        World(
+            "glyphs",
+            "letters in fonts",
+            "Twelve letters in twelve fonts: will a new letter take on a known font?",
+            ("letter", "font"),
+            "image",
+            lambda size: pictures.letters(),
+            labels=(pictures.SIGNS, pictures.FONTS),
+        ),
     ]
+    if not pictures.missing_emoji():
+        worlds.append(EMOJI)
     return {w.name: w for w in worlds}
+
+
+EMOJI = World(
+    "emoji",
+    "people by role and look",
+    "Google's emoji of 18 roles in 18 looks, of gender and skin tone: real pictures in color.",
+    ("role", "look"),
+    "color",
+    lambda size: pictures.people(),
+    labels=(pictures.ROLES, pictures.LOOKS),
+)
+
+
+def absent() -> list[dict[str, str]]:
+    """List worlds that could be there, with a sentence that says how to get them."""
+    missing = pictures.missing_emoji()
+    return [{"name": EMOJI.name, "title": EMOJI.title, "about": missing}] if missing else []
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class Transparent(Slotted):
 
     @abstractmethod
     def draws(self, x: Tensor, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        """Draw the random numbers of a forward pass in the present mode; none if it needs none."""
+        """Draw the random numbers of a forward pass in the current mode; may be empty."""
 
     @abstractmethod
     def run(self, x: Tensor, draws: Mapping[str, Tensor] | None = None) -> Work:

@@ -1,4 +1,4 @@
-"""Models: plain modules, one file a family; a new file needs its line here."""
+"""Models: plain modules, one file per family; a new file needs its line here."""
 
 from recombine.models import blocks as blocks
 from recombine.models import compositional as compositional

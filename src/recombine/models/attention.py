@@ -139,7 +139,7 @@ class SlotAttentionEncoder(nn.Module):
         return self.iterate(z.detach(), key, value)
 
     def iterate(self, z: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Let slots compete for tokens once."""
+        """Run one iteration, in which slots compete for tokens."""
         z = self.norm_slots(z)
         share = (self.query(z) @ key.mT).softmax(dim=1) + 1e-8
         mean = (share / share.sum(dim=2, keepdim=True)) @ value
@@ -193,8 +193,10 @@ class DecoderLayer(nn.Module):
             return images.flatten(1, 2)
 
         # One product per head for all slots of all images; one per image would be slow.
-        both = self.key_value(self.norm_slots(slots)).view(n * k, 2, heads, inner // heads)
-        key, value = both.permute(1, 2, 0, 3).unbind(dim=0)  # (heads, n · slots, inner / heads)
+        keys_values = self.key_value(self.norm_slots(slots)).view(n * k, 2, heads, inner // heads)
+        key, value = keys_values.permute(1, 2, 0, 3).unbind(
+            dim=0
+        )  # (heads, n · slots, inner / heads)
         key = key * self.scale
         query_weight = self.query.weight.view(heads, inner // heads, -1)
         out_weight = self.out.weight.view(-1, heads, inner // heads).permute(1, 2, 0)

@@ -22,7 +22,12 @@ def _side(data: Data) -> int:
 
 @model
 def mlp(data: Data, *, width: int = 256, depth: int = 3, seed: int = 0) -> nn.Module:
-    """Decode by `depth` ReLU layers of equal width and a linear readout."""
+    """Decode by `depth` ReLU layers of equal width and a linear readout.
+
+    - data: its first example sets the shapes of inputs and outputs
+    - width, depth: units per hidden layer, and hidden layers
+    - seed: of the initial weights
+    """
     sizes = [data.x[0].numel(), *[width] * depth, data.y[0].numel()]
     with seeded(seed):
         layers = dense_layers(*sizes)
@@ -35,6 +40,10 @@ def cnn(data: Data, *, channels: int = 64, depth: int = 4, seed: int = 0) -> nn.
 
     A 7×7 layer makes a 7×7 map; of `depth` further layers, the first double it until the image
     fits, the others keep its size. A last layer reads out a single channel.
+
+    - data: its first example sets the shapes of inputs and outputs
+    - channels, depth: channels per layer, and layers after the first
+    - seed: of the initial weights
     """
     side, size = _side(data), 7
     with seeded(seed):

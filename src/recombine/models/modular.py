@@ -41,7 +41,7 @@ def _check(data: Data, widths: Sequence[int]) -> tuple[int, int]:
             "any shape."
         )
     if min(widths, default=1) < 1:
-        raise Refused(f"Hidden layers need 1 unit or more; got widths {tuple(widths)}.")
+        raise Refused(f"Hidden layers need widths >= 1; got {tuple(widths)}.")
     return data.x.shape[1], data.y.shape[1]
 
 

@@ -42,7 +42,7 @@ def _flat(x: Tensor, length: int) -> Tensor:
 
 
 def _mapped(x: Tensor) -> bool:
-    """Tell whether `vmap` is active, which forbids looking at values."""
+    """Return whether `vmap` is active, under which values cannot be inspected."""
     try:
         bool(x.isnan().any())
     except RuntimeError:
@@ -139,7 +139,7 @@ def spatial_mlp(data: Data, *, width: int = 256, depth: int = 2, seed: int = 0) 
 
 
 def _one_hot(code: Tensor) -> bool:
-    """Tell whether every row is zero except for a single 1."""
+    """Return whether every row is zero except for a single 1."""
     return bool((((code != 0).sum(dim=1) == 1) & (code == 1).any(dim=1)).all())
 
 

@@ -143,7 +143,7 @@ def transformer_autoencoder(
     Encoder:
 
     - encoder: learned queries in a Transformer, Slot Attention ("attention"), or a dense network
-      of the whole image ("dense"), which small images need fewer steps with
+      of the whole image ("dense"), which needs fewer steps on small images
     - units: of the hidden layers of the dense encoder
     - slots, dim: number and size of slots
     - variational: whether the code has a posterior, which starts with deviations near `spread`
@@ -164,9 +164,9 @@ def transformer_autoencoder(
     - drawing_channels, broadcast, doublings: of the broadcast decoder
 
     Defaults suit 16×16 pixels. `SPRITES`, `CLEVR6` and `CLEVRTEX` hold the options of Brady et al.
-    (2024), whose code differs from ours in ways that have names: width=None; deviation="half_exp"
-    is ½ eˢ, where we take s as the log of a variance; sample="always" samples codes in evaluation
-    too; scale="query" divides products by the root of the whole query's width, not of a head's;
+    (2024), which differ from our defaults: width=None; deviation="half_exp" is ½ eˢ, where ours
+    takes s as the log of a variance; sample="always" samples codes in evaluation too;
+    scale="query" divides products by the root of the whole query's width, not of a head's;
     norm="joint" normalizes all tokens of an image at once.
     """
     depth, side = image_shape(data)
@@ -251,7 +251,7 @@ def _initialize_spread(last: nn.Linear, dim: int, spread: float, deviation: Devi
 
 
 def _check_pixels(pixels: int | None, side: int, decoder: Decoder) -> None:
-    """Refuse a number of pixels that there are not, or a decoder that makes all at once."""
+    """Refuse an impossible number of pixels, or a decoder that always decodes all of them."""
     if pixels is None:
         return
     if decoder == "broadcast":

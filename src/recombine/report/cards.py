@@ -62,6 +62,12 @@ class ClaimCard:
         return LOOKS[self.judged.verdict.outcome]
 
     @property
+    def quantity(self) -> str:
+        """What its number measures: the reason of its verdict up to the bound."""
+        quantity, bound, _ = self.judged.verdict.why.partition(", needed ")
+        return quantity if bound else ""
+
+    @property
     def command(self) -> str:
         """What reruns it."""
         size = "" if self.judged.size == "quick" else f" --size {self.judged.size}"
@@ -196,4 +202,4 @@ def _link(path: Path, page: Path | None) -> str:
     """Write the address of a file as seen from the page."""
     if page is None:
         return ""
-    return quote(Path(os.path.relpath(path.absolute(), page.absolute().parent)).as_posix())
+    return quote(os.path.relpath(path, page.parent).replace(os.sep, "/"))

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from recombine.core.claim import Verdict
 from recombine.core.error import Refused
+from recombine.report.colors import paint
 from recombine.report.grid import Mask, Table, outline, plane, stretches
 from recombine.report.numbers import tick
 from recombine.report.scale import Scale, scale_of
@@ -257,7 +258,7 @@ def heat_map(
     left, top = 42.0, 4.0
     across = Scale(-0.5, cells.shape[0] - 0.5, left, left + width)
     down = Scale(-0.5, cells.shape[1] - 0.5, top, top + height)
-    picture = image(error_colors(cells.T, low, high), left, top, width, height)
+    picture = image(paint(cells.T, "error", low, high), left, top, width, height)
     edges = "".join(
         f"M{across(a):g} {down(b):g}L{across(c):g} {down(d):g}"
         for (a, b), (c, d) in outline(inside)
@@ -305,20 +306,12 @@ def color_bar(low: float, high: float, marks: Sequence[tuple[float, str]]) -> Ma
     """Draw the key of `heat_map` with words below some values."""
     across = Scale(low, high if high > low else low + 1, 4, 316)
     ramp = np.linspace(low, high, 64)[None]
-    parts = [image(error_colors(ramp, low, high), across.start, 2, across.end - across.start, 12)]
+    parts = [image(paint(ramp, "error", low, high), across.start, 2, across.end - across.start, 12)]
     for value, text in marks:
         x = across(value)
         anchor = "start" if x < 20 else "end" if x > 300 else "middle"
         parts += [rule(x, 14, x, 18, "tick"), words(x, 30, text, "note", anchor)]
     return canvas(320, 36, parts, f"Colors: {', '.join(text for _, text in marks)}.")
-
-
-def error_colors(values: Table, low: float, high: float) -> Any:
-    """Color values as RGBA bytes; cells without a value are a translucent gray."""
-    from recombine.report.plot import color_map
-
-    span = high - low if high > low else 1.0
-    return color_map()(np.ma.masked_invalid((np.asarray(values) - low) / span), bytes=True)
 
 
 def image(pixels: Any, x: float, y: float, width: float, height: float) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from recombine.report.bibliography import papers
-from recombine.report.numbers import number, span
+from recombine.report.numbers import measured
 from recombine.runs.judge import Judged
 
 HEAD = """\
@@ -62,8 +62,7 @@ def _cells(j: Judged) -> list[str]:
         j.claim.role,
         j.claim.paper or "–",
         j.claim.source or "–",
-        number(verdict.value),
-        span(verdict.interval),
+        *measured(*verdict.numbers),
         verdict.seeds_used,
         j.size,
         f"**{verdict.outcome}**",

@@ -34,6 +34,44 @@ def span(interval: Sequence[float] | None) -> str:
     return f"[{number(interval[0])}, {number(interval[1])}]"
 
 
+def brief(value: float) -> str:
+    """Write a number for a sentence: two significant digits and a true minus sign.
+
+    >>> brief(0.6313), brief(-0.1002), brief(0.00259), brief(2667.0), brief(0.99), brief(1.0)
+    ('0.63', '−0.10', '0.0026', '2,700', '0.99', '1')
+    """
+    if value in (0, 1) or not isfinite(value):
+        return number(value) if value != 1 else "1"
+    decimals = 1 - floor(log10(abs(value)) + 1e-12)
+    return f"{round(value, decimals):,.{max(0, decimals)}f}".replace("-", "−")
+
+
+def measured(
+    value: float | None, interval: Sequence[float] | None, *bounds: float | None
+) -> tuple[str, str]:
+    """Write a number and its interval to the same decimal, two significant digits of its width.
+
+    More decimals are written where an end would be rounded onto or across a bound.
+
+    >>> measured(0.1196, (-0.00298, 0.2421)), measured(4.711, (2.115, 7.307))
+    (('0.12', '[0.00, 0.24]'), ('4.7', '[2.1, 7.3]'))
+    >>> measured(0.7337, (0.7272, 0.7402)), measured(1e-9, (1e-9, 2e-9)), measured(3.0, None)
+    (('0.734', '[0.727, 0.740]'), ('1.0e-09', '[1.0e-09, 2.0e-09]'), ('3.00', '–'))
+    >>> measured(0.17, (0.0419, 0.299), 0.3)
+    ('0.170', '[0.042, 0.299]')
+    """
+    width = interval[1] - interval[0] if interval is not None else 0.0
+    if value is None or interval is None or not (isfinite(width) and 1e-3 <= width < 100):
+        return number(value), span(interval)
+    decimals = max(0, 1 - floor(log10(width)))
+    sides = [(end, bound) for end in interval for bound in bounds if bound not in (None, end)]
+    while decimals < 6 and any((e - b) * (round(e, decimals) - b) <= 0 for e, b in sides):
+        decimals += 1
+    texts = [f"{end:.{decimals}f}" for end in (value, *interval)]
+    value_, low, high = (t.removeprefix("-") if float(t) == 0 else t for t in texts)
+    return value_, f"[{low}, {high}]"
+
+
 def mean(values: Sequence[float]) -> str:
     """Write the mean of some values."""
     import numpy as np  # lists of names and papers do without it

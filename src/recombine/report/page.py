@@ -14,7 +14,7 @@ from recombine.core.experiment import EXPERIMENTS, SIZES
 from recombine.core.registry import shelves
 from recombine.report.bibliography import papers
 from recombine.report.cards import claim_card, paper_card
-from recombine.report.numbers import number, span
+from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import MOST, Section, dates, processors, section
 from recombine.runs.discover import load_figures
@@ -79,7 +79,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "span": span}
+    environment.filters["measured"] = lambda verdict: measured(*verdict.numbers)
     return environment.get_template("page.html").render(
         papers=[
             paper_card(

@@ -13,23 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recombine.core.error import Refused
-from recombine.report.numbers import number
+from recombine.report.numbers import brief, measured
 
 if TYPE_CHECKING:
     from recombine.runs.judge import Judged
     from recombine.runs.record import Record
 
 FILE = "published.json"  # in the folder of the papers
+PLACE = re.compile(r"\{([\w.]+)(?:\|([^|}]+)(?:\|(\w+))?|: (\w+))\}")
 
 
 @dataclass(frozen=True)
 class Published:
-    """The verdicts, and the runs and CPU seconds of each experiment, at quick size."""
+    """The verdicts, the scores that texts quote, and what each experiment costs, at quick size."""
 
     claims: Mapping[str, Mapping[str, Any]]  # name -> outcome, value, interval, seeds
     seconds: Mapping[str, float]
     processors: Sequence[str]
     runs: Mapping[str, int] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)  # "experiment: score" -> mean
 
     def outcome(self, judged: Judged) -> str | None:
         """Return the published outcome of a claim at the same size, if there is one."""
@@ -71,16 +73,33 @@ class Published:
         return f"{runs} run{'s' * (runs > 1)} of {each} s: {duration(seconds)}"
 
     def fill(self, text: str) -> str:
-        """Replace every {claim|verdict} by the number; refuse a verdict that has changed."""
-        return re.sub(r"\{([\w.]+)\|([^}]+)\}", self._number, text)
+        """Replace the places of a text by numbers; refuse a verdict that has changed.
+
+        - `{claim|verdict}`: the claim's number, with two significant digits
+        - `{claim|verdict|percent}`, `{claim|verdict|power}`: as a percentage; ten to its power
+        - `{claim|verdict|interval}`: with its interval
+        - `{experiment: score}`: a score of the experiment's default run
+
+        >>> known = Published({"a.b": {"outcome": "holds", "value": 0.626}}, {}, [])
+        >>> known.fill("{a.b|holds|percent} of an error of {a.b|holds}")
+        '63 % of an error of 0.63'
+        """
+        return PLACE.sub(self._number, text)
 
     def _number(self, place: re.Match[str]) -> str:
-        name, verdict = place.groups()
+        name, verdict, kind, score = place.groups()
+        if score:
+            return brief(self.scores[f"{name}: {score}"])
         known = self.claims.get(name)
         if known is None or known["outcome"] != verdict:
             now = known["outcome"] if known else "not among the published claims"
             raise Refused(f"{name} is written as {verdict!r}, but it is {now!r}; rewrite the text.")
-        return number(known["value"])
+        value = known["value"]
+        if kind == "interval":
+            return " ".join(measured(value, known["interval"])).replace("-", "−")
+        if kind == "percent":
+            return "100 %" if round(value, 2) == 1 else f"{brief(100 * value)} %"
+        return brief(10.0**value if kind == "power" else value)
 
 
 def duration(seconds: float) -> str:
@@ -122,8 +141,26 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def published_json(judged: Iterable[Judged], records: Iterable[Record]) -> str:
-    """Write verdicts and times as the file that the package ships: one claim per line."""
+def quoted(records: Iterable[Record], texts: Iterable[str]) -> dict[str, float]:
+    """Return the scores that texts quote, each a mean over the seeds of the default run."""
+    from recombine.core.experiment import EXPERIMENTS
+    from recombine.runs.record import DONE, jsonable
+
+    places = {(m[1], m[4]) for text in texts for m in PLACE.finditer(text) if m[4]}
+    values: dict[str, list[float]] = {}
+    for r in records:
+        for name, score in places:
+            if (r.experiment, r.size, r.status) == (name, "quick", DONE):
+                config = jsonable(EXPERIMENTS[name].configure("quick"))
+                if config | dict(r.config) == config:
+                    values.setdefault(f"{name}: {score}", []).append(r.scores[score])
+    return {place: sum(v) / len(v) for place, v in sorted(values.items())}
+
+
+def published_json(
+    judged: Iterable[Judged], records: Sequence[Record], texts: Iterable[str] = ()
+) -> str:
+    """Write verdicts, times and what texts quote as the file that ships: one claim per line."""
     claims = {
         j.claim.name: {
             "outcome": j.verdict.outcome,
@@ -147,5 +184,6 @@ def published_json(judged: Iterable[Judged], records: Iterable[Record]) -> str:
         '{"claims": {\n' + ",\n".join(lines) + "\n},\n"
         f'"seconds": {json.dumps(seconds, sort_keys=True)},\n'
         f'"runs": {json.dumps(runs, sort_keys=True)},\n'
+        f'"scores": {json.dumps({k: _short(v) for k, v in quoted(records, texts).items()})},\n'
         f'"processors": {json.dumps(sorted(p for p in processors if p))}}}\n'
     )

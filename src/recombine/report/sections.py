@@ -19,6 +19,7 @@ from recombine.report.chart import lines
 from recombine.report.columns import Column, columns
 from recombine.report.conditions import Condition, conditions, varying
 from recombine.report.numbers import mean, mean_span
+from recombine.report.panel import Figure
 from recombine.runs.record import DONE, Record, last_line
 from recombine.runs.store import Damaged, Store
 
@@ -160,13 +161,20 @@ def pictures(
     for key, draw in FIGURES.items():
         experiment, _, title = key.partition(": ")
         if experiment == name and (figure := draw(records, read)) is not None:
-            from recombine.report.plot import svg
-
             here, caption = f"{mark}-{anchor(title)}", first_line(draw)
-            width, height = (float(72 * side) for side in figure.get_size_inches())
-            drawing = Markup(svg(figure, f"{here}-drawing", caption))
-            pictures.append(Picture(here, caption, drawing, width, height))
+            pictures.append(_picture(figure, here, caption))
     return pictures
+
+
+def _picture(figure: Any, mark: str, caption: str) -> Picture:
+    """Write a figure of panels, or one of matplotlib, as SVG."""
+    name = f"{mark}-drawing"
+    if isinstance(figure, Figure):
+        drawing = Markup(figure.svg(name, caption))
+        return Picture(mark, caption, drawing, figure.width, figure.height)
+    from recombine.report import foreign
+
+    return Picture(mark, caption, Markup(foreign.svg(figure, name, caption)), *foreign.size(figure))
 
 
 def _training(split: Sequence[Condition]) -> Markup | None:

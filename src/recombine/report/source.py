@@ -11,6 +11,11 @@ from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS
 
 Place = tuple[Path, int]
+WORDS = re.compile(
+    r'^def (?P<function>\w+)|\bname="(?P<name>\w+)"|\bname=f"(?P<template>[^"\n]+)"'
+    r'|"(?P<quoted>\w+)"',
+    re.MULTILINE,
+)
 
 
 def source_of(claim: Claim) -> tuple[Path, int] | None:
@@ -38,11 +43,13 @@ def _written(file: Path) -> tuple[dict[str, Place], dict[str, Place]]:
     quoted: dict[str, Place] = {}
     patterns: dict[str, Place] = {}
     for path in sorted(file.parent.glob("*.py")) if package else [file]:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            for word in re.findall(r'^def (\w+)|\bname="(\w+)"', line):
-                named["".join(word)] = (path, number)
-            for template in re.findall(r'\bname=f"([^"]+)"', line):
+        text, number, start = path.read_text(encoding="utf-8"), 1, 0
+        for match in WORDS.finditer(text):
+            number, start = number + text.count("\n", start, match.start()), match.start()
+            if template := match["template"]:
                 patterns[re.sub(r"{[^}]*}", r"\\w+", template)] = (path, number)
-            for word in re.findall(r'"(\w+)"', line):
-                quoted.setdefault(word, (path, number))
+            elif word := match["function"] or match["name"]:
+                named[word] = (path, number)
+            else:
+                quoted.setdefault(match["quoted"], (path, number))
     return quoted | named, patterns

@@ -28,7 +28,7 @@ _files: list[Path] = []
 
 
 def load(note: Note | None = None) -> None:
-    """Import every installed plugin once; one that cannot be imported is told, and left out."""
+    """Import every installed plugin once; report and skip one that cannot be imported."""
     note = note or warnings.warn
     for name, module, source in installed(note):
         if name not in _loaded:
@@ -65,7 +65,7 @@ def installed(note: Note) -> list[tuple[str, str, str]]:
 
 
 def foreign() -> bool:
-    """Tell whether there are plugins beyond this package, so that its index is not all."""
+    """Return whether plugins outside this package exist, which its index does not list."""
     return bool(_files) or any(source != "recombine" for *_, source in _entry_points())
 
 
@@ -97,7 +97,7 @@ def load_plugin(text: str) -> str:
 
 
 def files() -> tuple[Path, ...]:
-    """Return the files that were loaded as plugins, which workers elsewhere need too."""
+    """Return the files that were loaded as plugins, for workers on other machines."""
     return tuple(_files)
 
 
@@ -107,7 +107,7 @@ def _origin(name: str) -> str | None:
 
 
 def _import(module: str) -> None:
-    """Import a module; if that fails, nothing of it stays registered."""
+    """Import a module; if that fails, undo its registrations."""
     before = set(sys.modules)
     try:
         with registry.unchanged_on_error():
@@ -119,12 +119,12 @@ def _import(module: str) -> None:
         if isinstance(problem, Refused):
             raise
         raise Refused(
-            f"Importing {module!r} raised {type(problem).__name__}: {problem}. Mend or remove it."
+            f"Importing {module!r} raised {type(problem).__name__}: {problem}. Fix or remove it."
         ) from problem
 
 
 def load_figures(note: Note | None = None) -> None:
-    """Import the `figures` module beside every registered experiment; this loads matplotlib."""
+    """Import the `figures` module beside every registered experiment."""
     load(note)
     for module in dict.fromkeys(entry.run.__module__ for entry in EXPERIMENTS.values()):
         package = module if hasattr(sys.modules.get(module), "__path__") else _parent(module)

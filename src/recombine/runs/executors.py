@@ -40,19 +40,19 @@ def local(workers: int) -> Iterator[Executor | None]:
 
 
 def watch_parent(parent: int) -> None:
-    """Leave, in a worker process, within a second after its parent has ended."""
+    """Exit this worker process within a second of its parent's end."""
     # Importing torch holds Python's lock for seconds, so on Linux the kernel ends the worker too.
     with suppress(AttributeError, OSError):
         CDLL(None).prctl(1, signal.SIGKILL)  # 1: the signal to get when the parent ends
-    # Ctrl-C in a terminal reaches every process; the parent alone decides what it means.
+    # Ctrl-C in a terminal reaches every process; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def look() -> None:
+    def poll() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
         os._exit(1)
 
-    Thread(target=look, daemon=True).start()
+    Thread(target=poll, daemon=True).start()
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def dask(address: str, timeout: str = "10s", files: Sequence[Path] = ()) -> Iter
     """Use a running dask cluster; its workers must share the records folder.
 
     - timeout: how long to wait for the scheduler
-    - files: modules of one's own that workers import, sent to each of them
+    - files: plugin files, uploaded to every worker
     """
     try:
         from distributed import Client

@@ -21,7 +21,7 @@ Rows = dict[str, list[dict[str, Any]]]  # by kind
 
 
 def entries(*kinds: str, note: Note | None = None) -> Rows:
-    """Describe what is offered of some kinds; only plugins of others are imported for it."""
+    """Describe the entries of some kinds; only plugins outside this package are imported."""
     rows: Rows = json.loads(INDEX.read_text("utf-8"))
     if foreign():
         for kind, more in registered(*kinds, note=note).items():

@@ -29,7 +29,7 @@ class Job:
 
     @property
     def progress_file(self) -> Path:
-        """Where the job tells how far it is. Advisory; only the progress bar reads it."""
+        """The progress file. Advisory; only the progress bar reads it."""
         name = identify(self.experiment, self.cfg, self.seeds[0], self.size)
         return self.root / ".progress" / name
 
@@ -74,7 +74,7 @@ class Job:
         return [record for record, _ in runs]
 
     def progress(self) -> tuple[float, list[str]]:
-        """Read which share of the running job is done, and its warnings so far."""
+        """Read the finished share of the running job, and its warnings so far."""
         try:
             share, notes = json.loads(self.progress_file.read_text())
             return float(share), [str(note) for note in notes]

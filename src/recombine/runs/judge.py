@@ -20,7 +20,7 @@ class Judged:
     verdict: Verdict
 
     def row(self) -> dict[str, Any]:
-        """Give the claim as one object for programs and tables."""
+        """Return the claim and its verdict as one JSON object."""
         return {
             "paper": self.claim.family,
             "name": self.claim.name,
@@ -71,7 +71,7 @@ def _index(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, Record]
 
 
 def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
-    """Decide a claim; an odd record, or a bug in a claim, leaves it open and hides no other."""
+    """Decide a claim; an exception makes this claim undecided and affects no other."""
     try:
         verdict = _decide(claim, by_id, size)
     except Exception as problem:

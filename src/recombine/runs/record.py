@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,17 +69,30 @@ def last_line(error: str) -> str:
 
 def jsonable(cfg: Any) -> dict[str, Any]:
     """Write a config as plain JSON values; refuse numbers and text that JSON does not have."""
-    plain: dict[str, Any] = {}
-    for name, value in asdict(cfg).items():
-        try:
-            text = json.dumps(value, default=str, allow_nan=False)
-            plain[name] = json.loads(text)
-            json.dumps(plain[name], ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise Refused(f"Field {name!r} needs valid Unicode text; got {value!r}.") from None
-        except ValueError:
-            raise Refused(f"Field {name!r} needs finite numbers; got {value!r}.") from None
+    values = asdict(cfg)
+    try:
+        return _plain(values)
+    except ValueError:
+        for name, value in values.items():
+            try:
+                _plain({name: value})
+            except UnicodeEncodeError:
+                raise Refused(f"Field {name!r} needs valid Unicode text; got {value!r}.") from None
+            except ValueError:
+                raise Refused(f"Field {name!r} needs finite numbers; got {value!r}.") from None
+        raise
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(values, default=str, allow_nan=False, ensure_ascii=False)
+    text.encode()  # half of a character cannot be written
+    plain: dict[str, Any] = json.loads(text)
     return plain
+
+
+@cache
+def _defaults(config: type) -> dict[str, Any]:
+    return jsonable(config())
 
 
 def identify(experiment: Experiment, cfg: Any, seed: int, size: str = "quick") -> str:
@@ -91,7 +105,8 @@ def ids(experiment: Experiment, cfg: Any, seeds: Sequence[int], size: str = "qui
 
     Fields that equal their default do not enter, so that a new field orphans no record.
     """
-    default = jsonable(type(cfg)())
+    kind: type = type(cfg)
+    default = _defaults(kind)
     changed = {
         k: float(v) if isinstance(default[k], float) else v  # 1 and 1.0 are one number
         for k, v in jsonable(cfg).items()

@@ -76,22 +76,26 @@ def execute(
 ) -> list[tuple[Record, dict[str, Any]]]:
     """Run one config over some seeds and return a record and arrays for each.
 
-    An exception becomes failure records with its traceback, so that one bad run stops no other; a
+    An exception becomes failure records with its traceback, so that other runs continue; a
     seed whose loss stopped being finite becomes a record that says at which step, without scores.
 
+    - experiment: from `find("experiment", name)`
+    - cfg: a config of it, from `experiment.configure(size, **fields)`
+    - seeds: one run each
     - size: smoke, quick or paper; part of the id
     - threads: of the whole run; one is best when several runs share a machine
     - device: where models train, such as cuda; not part of the id
     - progress: called with (step, steps) while models train
     - note: called with each warning once, as soon as it is raised
     """
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    from recombine.training.fit import PROGRESS
-
     check_types(cfg)
-    check_device(device)
+    with ALONE:  # an import may change the filters of warnings, which all threads share
+        import torch
+        from threadpoolctl import threadpool_limits
+
+        from recombine.training.fit import PROGRESS
+
+        check_device(device)
     if not seeds:
         raise Refused("execute() needs at least one seed; got none.")
     error, results, notes = "", list[Result](), list[str]()
@@ -143,7 +147,7 @@ def execute(
 
 
 def check_results(name: str, results: Sequence[Any], seeds: int) -> None:
-    """Refuse results that no record can hold."""
+    """Refuse results that cannot be stored in a record."""
     if len(results) != seeds:
         raise RuntimeError(f"{name} returned {len(results)} results for {seeds} seeds")
     for result in results:
@@ -161,7 +165,7 @@ def check_results(name: str, results: Sequence[Any], seeds: int) -> None:
 
 
 def clean(text: str) -> str:
-    """Escape what no file can hold, such as the undecodable bytes of a path."""
+    """Escape text that is not valid UTF-8, such as undecodable bytes of a path."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

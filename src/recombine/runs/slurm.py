@@ -1,7 +1,7 @@
 """Slurm: one job array, each of whose tasks runs a part of a sweep on a shared records folder.
 
 Resubmission is recovery: a task skips the runs whose records exist, so a task that was killed,
-requeued or lost with its node is simply given again.
+requeued or lost with its node is simply resubmitted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 Part = tuple[int, int]  # (i, n): the i-th of n, counted from 1
 
-POLL = 2.0  # seconds between two looks at the queue
+POLL = 2.0  # seconds between queries of the queue
 ALIVE = {"PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "REQUEUED", "SUSPENDED", "RESIZING"}
 
 
@@ -82,7 +82,7 @@ def submit(words: Sequence[str], *, options: str, tasks: int, logs: Path) -> Arr
     - logs: folder of the tasks' output, which all nodes can write to
     """
     if tasks < 1:
-        raise Refused(f"--tasks needs 1 or more; got {tasks}.")
+        raise Refused(f"--tasks needs n >= 1; got {tasks}.")
     if shutil.which("sbatch") is None:
         raise Refused("--slurm needs the command sbatch, which is not installed here.")
     try:

@@ -1,4 +1,4 @@
-"""The store: one atomic file per record, arrays beside it, nothing half-written ever read."""
+"""The store: one file per record, written atomically, with its arrays beside it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MOST_DEPTH = 8  # of values inside values
 NAME = re.compile(r"[\w][\w .()+=-]{0,199}")  # of an experiment or a record: one plain file name
 
 FIELDS = {f.name: str(f.type) for f in fields(Record)}
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half a character, which no file can hold
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # an unpaired surrogate, which is not valid text
 
 
 class Unusable(Refused):
-    """A record that cannot serve; a sweep sets it aside under this suffix and repeats the run."""
+    """A record that cannot be used; a sweep renames it with this suffix and repeats the run."""
 
     suffix = "unusable"
 
@@ -45,13 +45,13 @@ class Damaged(Unusable):
 
 
 class Outdated(Unusable):
-    """A whole record, made when a default of its experiment was another."""
+    """An intact record from before a default of its experiment changed."""
 
     suffix = "outdated"
 
 
 class Newer(Unusable):
-    """A whole record, in a format of a later version."""
+    """An intact record in the format of a later version."""
 
     suffix = "newer"
 
@@ -73,7 +73,7 @@ class Store:
         return self.root / experiment / f"{id}.json"
 
     def open(self) -> Store:
-        """Make the folder and clean up after writers that were killed, or refuse."""
+        """Create the folder and delete temporary files of killed writers."""
         advice = "Choose a writable folder with --records."
         disk.writable(self.root, what="Records", advice=advice)
         for folder in (self.root, *self._folders()):
@@ -82,7 +82,7 @@ class Store:
         return self
 
     def write(self, record: Record, arrays: Mapping[str, Any] | None = None) -> Path:
-        """Write arrays, then the record: whoever sees the record sees all of it."""
+        """Write arrays first, then the record, so that a visible record is complete."""
         path = self.path(record)
         packed = path.with_suffix(".npz")
         try:
@@ -99,18 +99,18 @@ class Store:
             if not self.root.is_dir():
                 raise Refused(
                     f"The records folder {self.root} does not exist: it was deleted, or this "
-                    "machine does not share it. Restore it, or give the same command again to "
-                    "start anew."
+                    "machine does not share it. Restore it, or run the same command again to "
+                    "start over."
                 ) from problem
             raise Refused(
                 f"Record {path.name} could not be written to {path.parent} ({problem.strerror}). "
                 "Finished runs are kept; make room or choose another folder with --records, and "
-                "give the same command again."
+                "run the same command again."
             ) from problem
         return path
 
     def read(self, path: Path) -> Record:
-        """Read one record, or refuse it; one that is not there is a `FileNotFoundError`."""
+        """Read one record, or refuse it; a missing one raises `FileNotFoundError`."""
         try:
             record = load(disk.read(path, MOST_TEXT))
             if (record.experiment, record.id) != (path.parent.name, path.stem):
@@ -123,7 +123,7 @@ class Store:
                 raise
             why = f"{problem.strerror}." if isinstance(problem, OSError) else problem
             raise Damaged(
-                f"Record {path} cannot be trusted: {why} Delete it, or give the command that "
+                f"Record {path} cannot be trusted: {why} Delete it, or run the command that "
                 "made it again: a sweep sets it aside and repeats the run."
             ) from problem
 
@@ -135,7 +135,7 @@ class Store:
             return None
 
     def records(self, note: Callable[[str], None] | None = None) -> Iterator[Record]:
-        """Read every record, in a fixed order; with `note`, tell of unusable ones and go on."""
+        """Read every record, in a fixed order; with `note`, report unusable ones and continue."""
         for folder in self._folders(note):
             for name in _names(folder, note):
                 if name.endswith(".json"):
@@ -189,7 +189,7 @@ class Store:
 
 
 def _names(folder: Path, note: Callable[[str], None] | None) -> list[str]:
-    """List a folder in order, without hidden files; one that cannot be listed is told."""
+    """List a folder in order, without hidden files; report one that cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if not entry.name.startswith("."))
@@ -238,7 +238,7 @@ def load(text: bytes) -> Record:
 
 
 def _fits(value: Any, kind: str, depth: int = 0) -> bool:
-    """Tell whether a JSON value has the type that an annotation of `Record` names.
+    """Return whether a JSON value has the type that an annotation of `Record` names.
 
     >>> _fits({"a": 1}, "dict[str, float]"), _fits({"a": True}, "dict[str, float]")
     (True, False)

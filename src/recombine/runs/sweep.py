@@ -52,8 +52,8 @@ def plan(
 ) -> tuple[list[Record], list[Job]]:
     """Return the records of finished runs, and jobs for the rest.
 
-    An unusable record is set aside and its run repeated; a failed run is repeated. `note` hears of
-    both, and of the warnings that finished records carry.
+    An unusable record is set aside and its run repeated; a failed run is repeated. `note` receives
+    a sentence about both, and the warnings of finished records.
     """
     if not seeds:
         raise Refused("A sweep needs at least one seed; got none.")
@@ -111,7 +111,7 @@ def parts(
 def usable(
     store: Store, experiment: Experiment, cfg: Any, id: str, note: Callable[[str], None]
 ) -> Record | None:
-    """Find a record that serves this config; one that does not is set aside."""
+    """Read the record of this config; set aside an unusable or outdated one."""
     try:
         record = store.find(experiment.name, id)
         if record is not None and (change := changed_default(record, jsonable(cfg))):
@@ -124,13 +124,13 @@ def usable(
 
 
 def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None) -> list[Record]:
-    """Run jobs in this process, or on an executor; finished runs are on the disk at once."""
+    """Run jobs in this process, or on an executor; each writes its records when it finishes."""
     total = sum(len(job.seeds) for job in jobs)
     records: list[Record] = []
     told = set[str]()
 
     def tell(running: Iterable[Job], fresh: Sequence[Record] = ()) -> None:
-        """Tell the watcher how far we are, and each warning once, as soon as a run raises it."""
+        """Report progress to `watch`, and each warning once, as soon as a run raises it."""
         done, notes = float(len(records)), [note for r in fresh for note in r.notes]
         for job in running:
             share, more = job.progress()
@@ -175,14 +175,14 @@ def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None
         raise Refused(
             f"{len(problems)} of {len(jobs)} jobs were lost with their worker "
             f"({type(first).__name__}: {str(first).splitlines()[0] if str(first) else ''}). "
-            "Finished runs are kept; give the same command again to do the rest."
+            "Finished runs are kept; run the same command again to do the rest."
         ) from first
     return records
 
 
 @contextmanager
 def _polling(tell: Callable[[], None]) -> Iterator[None]:
-    """Watch a job of this process from a thread, as if it ran in another."""
+    """Poll the progress of a job in this process from a thread."""
     over = Event()
 
     def poll() -> None:
@@ -199,12 +199,12 @@ def _polling(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def check_kept(records: Iterable[Record], store: Store) -> None:
-    """Refuse to count records that are no longer in their folder."""
+    """Refuse records whose files are no longer in the store."""
     paths = [store.path(record) for record in records]
     if missing := [path for path in paths if not path.exists()]:
         raise Refused(
             f"{len(missing)} of {len(paths)} records are not in {store.root}: the folder was "
-            "deleted or moved meanwhile, or the workers do not share it. Give the same command "
+            "deleted or moved meanwhile, or the workers do not share it. Run the same command "
             "again to repeat these runs."
         )
 
@@ -226,7 +226,11 @@ def sweep(
 ) -> list[Record]:
     """Run what is not done yet; return every record, old and new, by config and seed.
 
+    - experiment: from `find("experiment", name)`
+    - configs: configs of it, as from `grid_of`
+    - seeds: one run of each config per seed
     - store: folder of records; runs that are there already are not repeated
+    - size: smoke, quick or paper
     - executor: where jobs run (see `local` and `dask`); None is this process
     - workers: how many jobs can run at a time, to cut seeds into as many
     - device: where models train, such as cuda; not part of a record's id

@@ -50,7 +50,7 @@ class Fitting(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Trained:
-    """One trained model with what was measured on it so far."""
+    """One trained model and its measurements so far."""
 
     observed: Observed
     history: History
@@ -113,7 +113,7 @@ def trial(
     follow: Callable[[Observed], Mapping[str, float]] | None = None,
     **fitting: Unpack[Fitting],
 ) -> list[Result]:
-    """Train one model per seed and return what was measured on each.
+    """Train one model per seed and measure each.
 
     ```python
     splits = [task.split(support, n=500, rng=np.random.default_rng(s)) for s in seeds]
@@ -121,6 +121,7 @@ def trial(
     return trial(cfg, seeds, task, splits, build, diagnostics=("risk", "error_map"))
     ```
 
+    - cfg, seeds: as the experiment receives them; `cfg` has the fields of `Training`
     - task, split: shared by all seeds, or one per seed
     - build: `(data, seed) -> model`
     - diagnostics: names of registered diagnostics to measure after training

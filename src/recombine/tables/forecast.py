@@ -334,7 +334,7 @@ def predictions_of(
         model.eval()
         with torch.no_grad():
             out = model(torch.from_numpy(one_hot(table, asked)))
-        return np.asarray(out.detach().cpu().numpy(), dtype=np.float64)
+        return _plain(out.detach().cpu().numpy(), table)
     ask = model.predict if hasattr(model, "predict") else model
     if not callable(ask):
         raise Refused(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, prod
 
 import numpy as np
 from numpy.random import Generator
@@ -32,6 +32,7 @@ RIDGE = 2.0  # measurements of zero that shrink effects and loadings
 EXACT = 2_000  # combinations up to which the posterior is exact
 INDUCING = 1_000  # combinations that stand for all others beyond
 FEW = 256  # combinations that the standard deviation is computed from, and very many stand on
+MOST = 100_000  # asked combinations beyond which kernels come from tables of half the factors
 MANY = 5_000  # combinations from which on they are very many
 COMPARED = 1_000  # combinations from which levels are compared
 CONTEXTS = 64  # combinations in which levels are compared
@@ -78,9 +79,20 @@ class Process:
         kappas, variances, _ = unpack(self.shape, self.theta, self.places)
         columns = [k[:, points[:, c]] for c, k in enumerate(kappas)]
         size = max(1, CHUNK // len(points))
+        half = len(self.shape) // 2
+        small = max(prod(self.shape[:half]), prod(self.shape[half:])) <= len(z) // 64
+        halves = _halves(columns, variances, half) if len(z) > MOST and small else None
         for at in range(0, len(z), size):
             rows = slice(at, at + size)
-            yield rows, mix([k[z[rows, c]] for c, k in enumerate(columns)], variances)
+            if halves is None:
+                yield rows, mix([k[z[rows, c]] for c, k in enumerate(columns)], variances)
+            else:
+                first = np.ravel_multi_index(tuple(z[rows, :half].T), self.shape[:half])
+                second = np.ravel_multi_index(tuple(z[rows, half:].T), self.shape[half:])
+                k = halves[1][0][second]
+                for e, rest in zip(halves[0], halves[1][1:], strict=True):
+                    k += e[first] * rest[second]
+                yield rows, k
 
 
 def orders(shape: Sequence[int]) -> int:
@@ -117,6 +129,31 @@ def mix(parts: Sequence[Array], variances: Array) -> Array:
         e *= variances[k] / comb(len(parts), k)
         total += e
     return total
+
+
+def _halves(
+    columns: Sequence[Array], variances: Array, half: int
+) -> tuple[list[Array], list[Array]]:
+    """Prepare `mix` for very many rows: Σ_k v_k e_k = Σ_i e_i(first half) r_i(second half).
+
+    Return e_1, e_2, … of all combinations of the first factors, and r_0, r_1, … of the others.
+    """
+    top = len(variances) - 1
+    scaled = [v / comb(len(columns), k) for k, v in enumerate(variances)]
+
+    def terms(part: Sequence[Array]) -> list[Array]:
+        grid = np.indices([len(k) for k in part]).reshape(len(part), -1)
+        return polynomials([k[at] for k, at in zip(part, grid, strict=True)], top)
+
+    first, second = terms(columns[:half]), terms(columns[half:])
+    rests = []
+    for i in range(len(first) + 1):
+        rest = np.full_like(second[0], scaled[i])
+        for j, e in enumerate(second, start=1):
+            if i + j <= top:
+                rest += scaled[i + j] * e
+        rests.append(rest)
+    return first, rests
 
 
 def polynomials(parts: Sequence[Array], upto: int) -> list[Array]:

@@ -321,8 +321,9 @@ def fit_referee(
     weights = stack(r.answers, r.y)
     error = np.sqrt(np.maximum(np.square(r.answers @ weights - r.y) - r.noise, 0))
     ratio = error / sd
+    trees = 2 * TREES if len(sd) <= 5_000 else TREES
     scales = RandomForestRegressor(
-        2 * TREES if len(sd) <= 5_000 else TREES,
+        TREES // 3 if len(z) > VERY_MANY else trees,
         min_samples_leaf=10,
         max_features=0.5,
         oob_score=True,

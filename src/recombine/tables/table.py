@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from recombine.core.sets import table
 from recombine.core.space import LISTED, Factor, Mask, Space
 from recombine.core.support import Support
 from recombine.tables.conjunctions import Array, Codes
+
+if TYPE_CHECKING:
+    from recombine.core.task import Task
 
 NUMBERED = 1 << 62  # products up to this size are numbered by one integer
 
@@ -128,6 +131,18 @@ class Table:
     def support(self) -> Support:
         """The measured combinations, for every other part of the package."""
         return table(self.cells.z.astype(np.float64))
+
+    def task(self) -> Task:
+        """Build the task of predicting the target from one-hot levels; this loads torch.
+
+        Repeats are averaged. Classes are vectors with a 1 at the class, or shares where a
+        combination was measured as several classes. Unmeasured combinations have no target.
+        """
+        from recombine.core.task import tabulated
+
+        if self.y is None:
+            raise Refused("A task needs a target; name its column with target=….")
+        return tabulated(self.space, self.cells.z.astype(np.float64), self.cells.y)
 
     @property
     def scale(self) -> Array:

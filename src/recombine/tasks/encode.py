@@ -11,7 +11,7 @@ Code = Callable[[Tensor], Tensor]  # one value -> one vector
 
 
 def one_hot(levels: int) -> Code:
-    """Set the unit of the value to 1; a value beyond the levels has no code, so all are NaN.
+    """Set the unit of the value to 1; a value that is not a level gives NaN everywhere.
 
     >>> one_hot(3)(torch.tensor(1.0))
     tensor([0., 1., 0.])
@@ -60,8 +60,8 @@ def join(*codes: Code) -> Code:
     def code(z: Tensor) -> Tensor:
         if len(z) != len(codes):
             raise Refused(
-                f"join() has {len(codes)} codes for points of {len(z)} coordinates; give one code "
-                "per coordinate."
+                f"join() needs one code per coordinate; got {len(codes)} codes for points of "
+                f"{len(z)} coordinates."
             )
         return torch.cat([c(value) for c, value in zip(codes, z.unbind(), strict=True)])
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
-from recombine.tasks.drawing.network import Map, normal, random_network
+from recombine.maps.derivatives import Map
+from recombine.tasks.drawing.network import normal, random_network
 
 BLOCKS, SIZE = 3, 4  # blocks of latents, latents per block
 HIDDEN = 64  # more than the 34 derivatives up to order 3 of a block

@@ -104,7 +104,7 @@ def independent_lines(count: int = 4) -> Task:
 
 @task
 def gaussian_hill(sigma: float = 0.5) -> Task:
-    """Give the height exp(-r²/2σ²) of a round hill over the square [-1, 1]²."""
+    """Predict the height exp(-r²/2σ²) of a round hill over the square [-1, 1]²."""
     if not sigma > 0:
         raise Refused(f"gaussian_hill() needs sigma > 0; got sigma={sigma}.")
     return Task(
@@ -116,6 +116,6 @@ def gaussian_hill(sigma: float = 0.5) -> Task:
 
 @task
 def sine_of_sines(slowest: float = 0.8, fastest: float = 3.6, seed: int = 42) -> Task:
-    """Give z = f₃(f₁(x) + f₂(y)), the authors' three random sines, over the square [-1, 1]²."""
+    """Predict z = f₃(f₁(x) + f₂(y)), the authors' three random sines, over the square [-1, 1]²."""
     first, second, third = sines(3, slowest=slowest, fastest=fastest, seed=seed, shuffled=TILES)
     return Task(line(2, reach=1.0), lambda z: z, lambda z: third(first(z[0]) + second(z[1]))[None])

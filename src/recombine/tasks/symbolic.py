@@ -10,22 +10,19 @@ from operator import or_
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.error import Refused, nearest
 from recombine.core.sets import box, cross, values
-from recombine.core.space import Points, Space, grid
+from recombine.core.space import Array, Points, Space, grid
 from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.encode import join, one_hot
 
-Targets = NDArray[np.float64]
-
 
 def tables(
     task: Task, support: Support, query: Support | None = None
-) -> tuple[Points, Targets, Points, Targets]:
+) -> tuple[Points, Array, Points, Array]:
     """List training points and targets, held-out points and targets, in float64, for theory.
 
     >>> train, y, held_out, truth = tables(invariance(), invariance_support(True))
@@ -107,7 +104,7 @@ def context_substitution_support() -> Support:
 
 @task
 def equivalence(classes: Sequence[int] = (2, 2)) -> Task:
-    """Tell whether two items belong to the same class; `classes` has the size of each class."""
+    """Decide whether two items belong to the same class; `classes` has the size of each class."""
     _members(classes)
     kind = torch.repeat_interleave(torch.tensor(classes))
 
@@ -136,7 +133,7 @@ def equivalence_support(
 
 @task
 def ordering(items: int = 7) -> Task:
-    """Tell whether the first of two items comes before the second."""
+    """Decide whether the first of two items comes before the second."""
     _need("An ordering", "items", items, 2)
     return _coded(grid(first=items, second=items), lambda z: _sign(z[0] < z[1]))
 

@@ -16,37 +16,37 @@ from recombine.core.space import Array, Points
 from recombine.theory.groups import check_shown, group
 from recombine.theory.kernel import Kernel, Subset, subsets
 
-MOST = 1 << 26  # entries of the matrix that a rank is taken of (0.5 GB)
+MOST = 1 << 26  # entries of the largest matrix whose rank is computed (0.5 GB)
 TOLERANCE = 1e-9
 
 
-def seen(z: Points) -> dict[Subset, Points]:
+def conjunctions(z: Points) -> dict[Subset, Points]:
     """List the distinct conjunctions of each set of components that occur in the points.
 
-    >>> seen(np.array([[0.0, 1.0], [0.0, 2.0]]))[(0,)]
+    >>> conjunctions(np.array([[0.0, 1.0], [0.0, 2.0]]))[(0,)]
     array([[0.]])
     """
     groups = group(z)
     numbers = groups.numbers(groups.points)
-    conjunctions = {}
+    rows = {}
     for j in subsets(groups.factors):
         _, first = np.unique(numbers[j], return_index=True)
-        conjunctions[j] = groups.points[first][:, list(j)]
-    return conjunctions
+        rows[j] = groups.points[first][:, list(j)]
+    return rows
 
 
 def indicators(z: Points, shown: Points, *, full: bool = False) -> sparse.csr_array:
     """Mark which conjunctions of the training points each point has: one 0/1 column each.
 
-    Columns follow `seen`. The full conjunctions, which only training points have, are left out
+    Columns follow `conjunctions`. Full conjunctions, which only training points have, are left out
     unless `full`. A conjunction with a component value that never occurs in training has no column.
     """
     shown = check_shown(shown)
     groups = group(shown)
     if z.ndim != 2 or z.shape[1] != groups.factors:
         raise Refused(
-            f"The points have shape {z.shape}, but the training points have {groups.factors} "
-            "components."
+            f"indicators() needs points with {groups.factors} components, like the training "
+            f"points; got shape {z.shape}."
         )
     numbers = groups.numbers(np.asarray(z, dtype=np.float64))
     rows, columns, start = [], [], 0
@@ -70,8 +70,8 @@ def values(kernel: Kernel, shown: Points, dual: NDArray[Any], z: Points) -> dict
     dual = np.asarray(dual, dtype=np.float64)
     if dual.shape != (len(shown),):
         raise Refused(
-            f"Dual coefficients have shape {dual.shape}; {len(shown)} training points need one "
-            "number each."
+            f"values() needs one dual coefficient per training point; got shape {dual.shape} for "
+            f"{len(shown)} points."
         )
     groups = group(shown)
     return groups.values_at(kernel, groups.gather(dual), z)
@@ -123,13 +123,24 @@ def solvable(
 ) -> Certificate:
     """Decide whether some sum over the training conjunctions fits the query points.
 
+    >>> z = np.argwhere(np.ones((3, 3))).astype(float)
+    >>> cross = z[(z == 0).any(axis=1)]
+    >>> solvable(cross, z, z.sum(axis=1)).solvable, solvable(cross, z, z.prod(axis=1)).solvable
+    (True, False)
+
+    - shown: training points (n, components)
+    - query: query points (m, components)
+    - y: one target per query point
+    - kind: fit the targets ("regression") or only their signs ("labels", -1 and +1)
+
     Training points can always be fitted through their full conjunction and impose nothing, so
     query points among them are left out. Solvable does not mean solved: see `theory.solve`.
     """
     y = np.asarray(y, dtype=np.float64)
     if y.shape != (len(query),) or not np.isfinite(y).all():
         raise Refused(
-            f"Targets have shape {y.shape}; {len(query)} query points need one finite number each."
+            f"solvable() needs one finite target per query point; got shape {y.shape} for "
+            f"{len(query)} points."
         )
     if kind not in ("regression", "labels"):
         raise nearest("kind of target", kind, ("regression", "labels"))

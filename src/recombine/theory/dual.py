@@ -14,7 +14,7 @@ from recombine.core.space import Array
 
 NULL = 1e-11  # eigenvalues below this share of the largest count as zero
 SAFE = 10.0  # LAPACK's estimate of a condition number is this close
-ROUNDS = 100  # of the active-set search that sharpens a margin
+ROUNDS = 100  # of the active-set search that refines a margin
 
 
 def cutoff(largest: float, norm: float, n: int) -> float:

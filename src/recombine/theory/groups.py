@@ -21,11 +21,10 @@ def check_shown(z: Points) -> Points:
     z = np.asarray(z, dtype=np.float64)
     if z.ndim != 2 or not z.size:
         raise Refused(
-            f"The training points have shape {z.shape}; give one row per point, one column per "
-            "component, and one point or more."
+            f"The training points need shape (n, components) with n >= 1; got shape {z.shape}."
         )
     if not np.isfinite(z).all():
-        raise Refused("The training points have values that are not finite; give numbers.")
+        raise Refused("The training points need finite values.")
     return z
 
 

@@ -91,7 +91,7 @@ class Kernel:
         total = sum(comb(self.factors, k + 1) * v for k, v in enumerate(s))
         if total <= 0:
             raise Refused(
-                "The kernel does not tell equal points from different ones: its saliences sum to "
+                "The kernel does not distinguish points: its saliences sum to "
                 f"{total:g} and cannot be normalized. Give some conjunction a positive weight."
             )
         return np.asarray(s / total)
@@ -113,7 +113,7 @@ class Kernel:
         }
 
     def psd(self, levels: int | Sequence[int]) -> bool:
-        """Tell whether the Gram matrix of the complete grid has no negative eigenvalue."""
+        """Return whether the Gram matrix of the complete grid has no negative eigenvalue."""
         counts = [levels] * self.factors if isinstance(levels, int) else list(levels)
         eigenvalues = list(self.spectrum(counts).values())
         return min(eigenvalues) >= -SLACK * max(map(abs, eigenvalues))
@@ -233,8 +233,17 @@ def random_network(
 ) -> Kernel:
     """Kernel of an infinitely wide random network on one-hot inputs, one on the diagonal.
 
-    Each layer maps the cosine of two inputs to that of two outputs (Prop. 4.1). Activations are
-    step, relu, leaky (slope `leak` below zero), quadratic (rectified) and gaussian (exp(-a h²)).
+    >>> random_network("relu", 1, 2).overlap().round(3)
+    array([0.318, 0.609, 1.   ])
+
+    - activation: step, relu, leaky, quadratic (rectified) or gaussian (exp(-a h²))
+    - depth: hidden layers
+    - factors: components of the input
+    - leak: slope of leaky below zero
+    - a: of gaussian
+
+    Each layer maps the cosine of two inputs to that of two outputs (Lippl & Stachenfeld 2025,
+    Prop. 4.1).
     """
     layer: dict[str, Callable[[Array], Array]] = {
         "step": lambda x: np.asarray(pi - np.arccos(x)),

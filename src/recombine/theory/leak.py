@@ -55,7 +55,7 @@ def dispersed_error(
     kernel = by_salience([S])
     errors = []
     for seed in seeds:
-        shown, hidden = dispersed(seed, levels)
+        shown, held_out = dispersed(seed, levels)
         target = shown.sum(axis=1) - (levels - 1)
         if method == "regress":
             model = regress(kernel, shown, target, bias=True)
@@ -63,7 +63,7 @@ def dispersed_error(
             model = svr(kernel, shown, target)
         else:
             raise nearest("method", method, ("regress", "svr"))
-        error = model.predict(hidden) - (hidden.sum(axis=1) - (levels - 1))
+        error = model.predict(held_out) - (held_out.sum(axis=1) - (levels - 1))
         errors.append(float((error**2).mean()))
     return float(np.mean(errors))
 

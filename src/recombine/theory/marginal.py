@@ -16,7 +16,7 @@ from recombine.core.space import Points, Space
 from recombine.core.support import Support
 
 CLOSE = 1e-12  # shorter lengths count as zero
-BINS = 64  # intervals per coordinate when it is known by draws alone
+BINS = 64  # intervals per coordinate of a support that is known by samples only
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def compositional(
 ) -> Coverage:
     """Compare the values shown of each factor with the values queried (Wiedemer et al. 2023).
 
-    The definition asks for equal marginals; values beyond the queried ones do no harm and are not
-    reported. Supports that know their `marginal` are answered exactly, up to sets without extent.
+    The definition requires equal marginals; training values outside the query are harmless and not
+    reported. Supports that implement `marginal` are treated exactly, up to sets without extent.
     Others, and samples (n, dim), are binned coordinate by coordinate, and the answer states its
     resolution.
 

@@ -35,8 +35,8 @@ def search(
         )
     if value.shape != (factor.dim,) or not factor.holds(value).all():
         raise Refused(
-            f"Component {component!r} has the value {value.tolist()}; it takes {factor.dim} of the "
-            f"{factor.takes}."
+            f"Component {component!r} needs {factor.dim} numbers: {factor.takes}; got "
+            f"{value.tolist()}."
         )
     if n < 1:
         raise Refused(f"A certificate needs n >= 1 partners; got n={n}.")
@@ -68,7 +68,7 @@ def _holding(space: Space, support: Support, block: slice, value: Points, z: Poi
 
 
 def _moves(space: Space, support: Support, component: str, z: Points) -> Mask:
-    """Tell at which points the component can move, in each coordinate, within the support."""
+    """Mark the points at which the component can move, in each coordinate, within the support."""
     block, factor = space.columns(component), space.factor(component)
     moves = np.ones(len(z), dtype=bool)
     for at in range(block.start, block.stop):

@@ -21,7 +21,7 @@ from recombine.theory.groups import Groups, check_shown, group, needed
 from recombine.theory.kernel import Kernel, Subset
 from recombine.theory.symmetry import cells, quotient
 
-MEMORY = 4e9  # bytes that a solver may take unless told otherwise
+MEMORY = 4e9  # bytes that a solver may use by default
 SMALL = 500  # distinct points up to which a dense solve is chosen
 RESIDUAL = 1e-11  # of conjugate gradients, as a share of the targets
 ENOUGH = 1e-8  # residual above which their answer is refused
@@ -245,8 +245,18 @@ def regress(
     bias: bool = False,
     memory: float = MEMORY,
 ) -> Solution:
-    """Fit targets with minimum norm, or with a ridge; `y` may have several columns.
+    """Fit targets with minimum norm, or with a ridge.
 
+    >>> from recombine.theory.kernel import by_salience
+    >>> z = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> model = regress(by_salience([0.4]), z, z.sum(axis=1), bias=True)
+    >>> model.predict(np.array([[1.0, 1.0]])).round(3)  # the sum is 2
+    array([1.429])
+
+    - kernel: a kernel over components
+    - shown: training points (n, components)
+    - y: targets (n,) or (n, outputs)
+    - ridge: penalty on the squared norm; 0 interpolates
     - method: all give the same solution. `dense` factorizes the Gram matrix, `groups` never forms
       it, `grid` inverts directly on a complete grid, `quotient` solves for cells of points that
       symmetry makes equivalent; `auto` chooses
@@ -261,8 +271,8 @@ def regress(
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or len(y) != len(shown) or not np.isfinite(y).all():
         raise Refused(
-            f"Targets have shape {y.shape}; {len(shown)} training points need a finite number, or "
-            "a row of them, each."
+            "regress() needs one finite target, or a row of them, per training point; got shape "
+            f"{y.shape} for {len(shown)} points."
         )
     if not ridge >= 0:
         raise Refused(f"regress() needs ridge >= 0; got ridge={ridge:g}.")
@@ -314,7 +324,8 @@ def margin(
     labels = check_labels(labels)
     if labels.shape != (len(shown),):
         raise Refused(
-            f"Labels have shape {labels.shape}; {len(shown)} training points need one each."
+            f"margin() needs one label per training point; got shape {labels.shape} for "
+            f"{len(shown)} points."
         )
     if method not in ("auto", "dense", "quotient"):
         raise nearest("method", method, ["auto", "dense", "quotient"])
@@ -351,7 +362,10 @@ def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) ->
     shown = kernel.check(check_shown(shown), "The training points")
     y = np.asarray(y, dtype=np.float64)
     if y.shape != (len(shown),):
-        raise Refused(f"Targets have shape {y.shape}; {len(shown)} training points need one each.")
+        raise Refused(
+            f"svr() needs one target per training point; got shape {y.shape} for {len(shown)} "
+            "points."
+        )
     if 3 * 8.0 * len(shown) ** 2 > MEMORY:
         raise Refused(
             f"The Gram matrix of {len(shown):,} points does not fit into {MEMORY / 1e9:g} GB. "

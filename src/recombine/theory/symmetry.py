@@ -1,4 +1,4 @@
-"""Smaller systems with the same solution: points that kernel and targets cannot tell apart."""
+"""Smaller systems with the same solution: symmetric points share one dual coefficient."""
 
 from __future__ import annotations
 

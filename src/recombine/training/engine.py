@@ -59,7 +59,7 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
     if name == "map" and not can_map():
         raise Refused(
             "engine='map' needs models that differ only in their weights and that torch.func can "
-            "map: no randomness of their own, no hooks, no state that a forward pass changes; "
+            "map: no internal randomness, no hooks, no state that a forward pass changes; "
             f"{type(first.model).__name__} is not one{reason}. Use engine='auto'."
         )
     if name != "auto":
@@ -72,7 +72,7 @@ def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> 
 
 
 def stackable(model: nn.Module) -> bool:
-    """Tell whether `Stacked` knows every layer of the model, and no weight occurs twice."""
+    """Return whether `Stacked` knows every layer of the model, and no weight occurs twice."""
     layers = layers_of(model)
     weights = sum(len(list(layer.parameters())) for layer in layers)
     return weights == len(list(model.parameters())) and all(
@@ -98,7 +98,7 @@ def exact(
     try:
         if _stateful(objectives[0], x[0], y[0]):
             return False
-    except Exception:  # training alone will say what is wrong
+    except Exception:  # training will raise the same error
         return False
     for dtype, tolerance in TOLERANCES.items():
         try:
@@ -135,7 +135,7 @@ def _alone(
         for name, p in objective.named_parameters()
     }
     buffers = {name: cast(b.clone(), dtype) for name, b in objective.named_buffers()}
-    with seeded(seed):  # a stack draws its noise alike
+    with seeded(seed):  # a stack draws the same noise
         outputs, *losses = functional_call(objective, (weights, buffers), (x, y), {"apart": True})
     return Trial(outputs, losses, [_gradients(part, [*weights.values()]) for part in losses])
 
@@ -165,7 +165,7 @@ def _gradients(loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _agree(a: Trial, b: Trial, *, tolerance: float) -> bool:
-    """Tell whether two trials agree up to rounding."""
+    """Return whether two trials agree up to rounding."""
     close = partial(_close, tolerance=tolerance)
     largest = [max(map(_largest, grads), default=0.0) for grads in b.gradients]
     return (
@@ -180,7 +180,7 @@ def _agree(a: Trial, b: Trial, *, tolerance: float) -> bool:
 
 
 def _stateful(objective: Objective, x: Tensor, y: Tensor) -> bool:
-    """Tell whether a forward pass changes something in the model, as batch norm does."""
+    """Return whether a forward pass changes something in the model, as batch norm does."""
     copy = Objective(deepcopy(objective.model), objective.loss, objective.penalties)
     with seeded(0):
         copy(x, y)

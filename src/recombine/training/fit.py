@@ -30,26 +30,38 @@ from recombine.training.watch import Moment, Watch, progress_bar
 Schedule = Callable[[float], float]  # share of training done -> factor
 Scorer = Callable[[nn.Module], Mapping[str, float | Tensor]]
 
-# Receives (steps done, steps in all) at every look; `execute` sets it for the terminal.
+# Called with (steps done, total steps) at every evaluation; `execute` sets it.
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
 
 TRIAL = 256  # examples of each model on which engines are tried
 
 
 def cosine(end: float = 0.0) -> Schedule:
-    """Fall from 1 to `end` along a half cosine."""
+    """Fall from 1 to `end` along a half cosine.
+
+    >>> [round(cosine()(t), 3) for t in (0.0, 0.5, 1.0)]
+    [1.0, 0.5, 0.0]
+    """
     return lambda t: end + (1 - end) * (1 + cos(pi * t)) / 2
 
 
 def warm_up(share: float, *, start: float = 0.0) -> Schedule:
-    """Rise linearly from 0 at `start` to 1 at `share` of training, then stay."""
+    """Rise linearly from 0 at `start` to 1 at `share` of training, then stay.
+
+    >>> [warm_up(0.5)(t) for t in (0.0, 0.25, 0.5, 1.0)]
+    [0.0, 0.5, 1.0, 1.0]
+    """
     return lambda t: (
         min(1.0, max(0.0, t - start) / (share - start)) if share > start else float(t >= share)
     )
 
 
 def after(share: float) -> Schedule:
-    """Stay at 0 during this share of training, then at 1."""
+    """Stay at 0 during this share of training, then at 1.
+
+    >>> [after(0.5)(t) for t in (0.0, 0.25, 0.5, 1.0)]
+    [0.0, 0.0, 1.0, 1.0]
+    """
     return lambda t: float(t >= share)
 
 
@@ -86,10 +98,10 @@ def fit(
     - penalties: `(model, batch) -> one number`, added to the loss; with a schedule if in a pair
     - schedule: share of training done -> factor of the learning rate
     - clip: upper bound of each model's gradient norm
-    - stop: training of a model ends once its mean loss since the last look is at most this
-    - scores: `model -> {name: number}`, recorded at every look, in evaluation mode; random numbers
-      drawn there depend on the model's seed and the step alone and leave training as it is
-    - every: steps between looks at the losses (default: a hundredth of `steps`)
+    - stop: training of a model ends once its mean loss since the last evaluation is at most this
+    - scores: `model -> {name: number}`, recorded at every evaluation, in eval mode; random numbers
+      drawn there depend on the model's seed and the step alone and do not affect training
+    - every: steps between evaluations of losses and scores (default: a hundredth of `steps`)
     - seed: one seed per model; an integer counts up from it
     - engine: 'stack', 'map' or 'turn' (one model after another); 'auto' takes the fastest engine
       that computes what each model computes alone
@@ -121,7 +133,7 @@ def fit(
         rates = [group["lr"] for group in descent.param_groups]
         stream = batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
         log = [History(engine=how) for _ in rows]
-        recent: list[Tensor] = []  # data losses since the last look, (models,) each
+        recent: list[Tensor] = []  # data losses since the last evaluation, (models,) each
         live = list(range(len(rows)))
         report = PROGRESS.get()
 
@@ -139,8 +151,8 @@ def fit(
             ensemble.write(live)
             return [models[r].eval() for r in rows]
 
-        def ask(step: int) -> bool:
-            """Call the watchers; tell whether one of them stops training."""
+        def stop_requested(step: int) -> bool:
+            """Call the watchers; return whether one of them stops training."""
             share = (rows[0] / len(models)) + len(rows) / len(models) * step / steps
             moment = Moment(step, steps, rows, share, recent[-1], fetch)
             with forked() if how == "turn" else nullcontext():  # stacks draw nothing from torch's
@@ -162,14 +174,14 @@ def fit(
             before = len(recent)
             descent.step(partial(gradients, *next(stream)))
             del recent[before + 1 :]  # LBFGS evaluates more; the loss of the step is the first
-            cancelled = bool(watchers) and ask(step + 1)
+            cancelled = bool(watchers) and stop_requested(step + 1)
             last = cancelled or step + 1 == steps
             if (step + 1) % every and not last:
                 continue
             # The only place where the loop waits for the device.
             window = torch.stack(recent).T.tolist()
             recent.clear()
-            ended = [i for i in live if _look(log, i, window[i], step + 1, stop)]
+            ended = [i for i in live if _record(log, i, window[i], step + 1, stop)]
             for i in live if scores or last else list(ended):
                 model = models[rows[i]]
                 ensemble.write([i])
@@ -216,8 +228,8 @@ def fit(
     return history
 
 
-def _look(log: list[History], i: int, losses: list[float], step: int, stop: float | None) -> bool:
-    """Enter a window of losses into the history of model `i`; tell whether its training ends."""
+def _record(log: list[History], i: int, losses: list[float], step: int, stop: float | None) -> bool:
+    """Append the mean of recent losses to the history of model `i`; return whether it ends."""
     bad = next((k for k, v in enumerate(losses) if not isfinite(v)), None)
     if bad is not None:
         log[i] = replace(log[i], diverged=step - len(losses) + bad + 1, end=step)
@@ -239,18 +251,18 @@ def _check(
     lr: float,
     clip: float | None,
 ) -> None:
-    """Refuse what cannot be trained before anything is changed."""
+    """Refuse invalid arguments before anything is changed."""
     if not models:
         raise Refused("fit() needs a model, or one model per seed; got none.")
     if len({id(m) for m in models}) < len(models):
-        raise Refused("fit() got the same model twice; build one model per seed.")
+        raise Refused("fit() needs one model per seed; got the same model twice.")
     if len(datas) not in (1, len(models)):
         raise Refused(
-            f"fit() got {len(models)} models and {len(datas)} data sets; pass one data set for "
-            "all models, or one per model."
+            f"fit() needs one data set for all models, or one per model; got {len(datas)} data "
+            f"sets for {len(models)} models."
         )
     if len(seeds) != len(models):
-        raise Refused(f"fit() got {len(models)} models and {len(seeds)} seeds; pass one per model.")
+        raise Refused(f"fit() needs one seed per model; got {len(seeds)} for {len(models)} models.")
     for name, number in (("steps", steps), ("batch", batch), ("every", every)):
         if number is not None and number < 1:
             raise Refused(f"fit() needs {name} >= 1; got {number}.")
@@ -259,9 +271,9 @@ def _check(
     if clip is not None and not clip > 0:
         raise Refused(f"fit() needs clip > 0, or None for no clipping; got {clip}.")
     if not all(len(d) for d in datas):
-        raise Refused("fit() got data without a single example; widen the support.")
+        raise Refused("fit() needs data with at least one example; got none. Widen the support.")
     if not all(any(p.requires_grad for p in m.parameters()) for m in models):
-        raise Refused("fit() got a model without a parameter to train; unfreeze one.")
+        raise Refused("fit() needs a model with trainable parameters; got none. Unfreeze some.")
     places = {str(p.device) for m in models for p in m.parameters()}
     places |= {str(t.device) for d in datas for t in (d.x, d.y)}
     if len(places) > 1:

@@ -18,7 +18,7 @@ FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
 
 
 def elementwise(kind: type[Optimizer]) -> bool:
-    """Tell whether an optimizer updates each weight independently of the others."""
+    """Return whether an optimizer updates each weight independently of the others."""
     return _native(kind, ELEMENTWISE)
 
 
@@ -46,5 +46,5 @@ def clip_gradients(parameters: Sequence[Tensor], bound: float, models: int) -> N
 
 
 def _native(kind: type[Optimizer], names: Sequence[str]) -> bool:
-    """Tell whether an optimizer is one of torch's under these names."""
+    """Return whether an optimizer is one of torch's under these names."""
     return kind.__module__.startswith("torch.") and kind.__name__ in names

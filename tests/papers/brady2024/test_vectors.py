@@ -56,9 +56,9 @@ def crossed(kind):
     ],
 )
 def test_blocks_interact_by_their_order(kind, zero):
-    found = crossed(kind)
-    assert [v < 1e-12 for v in found] == zero
-    assert all(v > 1e-2 for v, none in zip(found, zero, strict=True) if not none)
+    actual = crossed(kind)
+    assert [v < 1e-12 for v in actual] == zero
+    assert all(v > 1e-2 for v, none in zip(actual, zero, strict=True) if not none)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,11 +20,11 @@ RENDERED = replace(TINY, decoder="low_rank", encoding="one_hot")
 @pytest.mark.parametrize("decoder", ["transformer", "spatial", "low_rank"])
 def test_every_decoder_draws_the_whole_grid(decoder: str) -> None:
     cfg = replace(RENDERED, decoder=decoder, hidden=1)
-    (found,) = hidden_square(cfg, [0])
+    (result,) = hidden_square(cfg, [0])
     assert {"risk_ood", "position_deep", "superposition_index", "kernel_risk_ood"} <= set(
-        found.scores
+        result.scores
     )
-    assert found.arrays["error_map"].shape == (7, 7)
+    assert result.arrays["error_map"].shape == (7, 7)
 
 
 def test_layers_are_looked_at_only_if_asked() -> None:
@@ -38,17 +38,17 @@ def test_layers_are_looked_at_only_if_asked() -> None:
 
 
 def test_late_scores_are_means_over_the_last_looks() -> None:
-    (found,) = hidden_square(replace(RENDERED, follow=True), [0])
-    assert found.history is not None
-    curve = found.history.scores["risk_ood"]
+    (result,) = hidden_square(replace(RENDERED, follow=True), [0])
+    assert result.history is not None
+    curve = result.history.scores["risk_ood"]
     assert len(curve) == 12
-    assert found.scores["risk_ood_late"] == pytest.approx(mean(curve[-5:]))
-    assert curve[-1] == pytest.approx(found.scores["risk_ood"], rel=1e-5)
+    assert result.scores["risk_ood_late"] == pytest.approx(mean(curve[-5:]))
+    assert curve[-1] == pytest.approx(result.scores["risk_ood"], rel=1e-5)
 
 
 def test_penalties_flatten_the_embeddings() -> None:
     cfg = replace(RENDERED, steps=150, lr=0.03, decay=0.0)
-    (free,), (both,) = (
+    (free,), (penalized,) = (
         hidden_square(replace(cfg, entropy=e, variance=v), [0]) for e, v in ((0, 0), (0.1, 0.01))
     )
 
@@ -57,7 +57,7 @@ def test_penalties_flatten_the_embeddings() -> None:
         values = np.linalg.svd(images, compute_uv=False)
         return float((values[..., 1] / values[..., 0]).mean())
 
-    start, end = both.arrays["embeddings_start"], both.arrays["embeddings_end"]
+    start, end = penalized.arrays["embeddings_start"], penalized.arrays["embeddings_end"]
     assert start.shape == end.shape == (2, 4, 7, 7)
     assert np.array_equal(start, free.arrays["embeddings_start"])
     assert second(end) < 0.3 * second(free.arrays["embeddings_end"])

@@ -1,20 +1,22 @@
 """Pictures of the hidden square: which runs they show, by which names, from made-up arrays."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from recombine.papers.liang2025.figures import hidden_square as pictures
 from recombine.papers.liang2025.hidden_square import Square
+from recombine.report import plot
+from recombine.report.panel import Figure
 from recombine.runs.record import Record, jsonable
 
 ALL = (pictures.error_maps, pictures.embeddings, pictures.volume_maps, pictures.spectra)
 
 
-def record(seed=0, **given) -> Record:
-    config = jsonable(replace(Square(), **given))
+def record(seed=0, **fields) -> Record:
+    config = jsonable(replace(Square(), **fields))
     id = f"{hash((str(config), seed)) % 16**12:x}"
     scores = {"blank_id": 0.5, "blank_ood": 2.0}
     return Record(id, "liang2025.hidden_square", "quick", config, seed, scores=scores)
@@ -38,7 +40,7 @@ def arrays(r: Record) -> dict:
 
 
 def titles(figure: Figure) -> list[str]:
-    return [t for axes in figure.axes if (t := axes.get_title(loc="left"))]
+    return [axes.title for axes in figure.axes if axes.title]
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -49,9 +51,11 @@ def test_without_its_arrays_a_picture_is_left_out(draw):
     assert draw([], arrays) is None
 
 
-def test_errors_are_means_over_seeds_relative_to_a_blank_image():
-    figure = pictures.error_maps([record(seed) for seed in (1, 3)], arrays)
-    (shown,) = (axes.images[0].get_array() for axes in figure.axes if axes.images)
+def test_errors_are_means_over_seeds_relative_to_a_blank_image(monkeypatch):
+    tables = []
+    monkeypatch.setattr(plot.Axes, "imshow", lambda self, table, *rest: tables.append(table))
+    pictures.error_maps([record(seed) for seed in (1, 3)], arrays)
+    (shown,) = tables
     assert shown[0, 0] == pytest.approx(2 / 0.5)  # seen
     assert shown[2, 2] == pytest.approx(2 / 2.0)  # held out, where a blank image errs more
 
@@ -77,8 +81,8 @@ def test_every_decoder_code_and_cure_has_its_panel_in_words():
 
 def test_of_several_depths_the_middle_one_is_shown():
     runs = [record(seed, depth=depth) for depth in (5, 2, 3, 4) for seed in (1, 0)]
-    ((_, kept),) = pictures.kinds(runs).items()
-    assert [(r.config["depth"], r.seed) for r in kept] == [(3, 0), (3, 1)]
+    ((_, records),) = pictures.kinds(runs).items()
+    assert [(r.config["depth"], r.seed) for r in records] == [(3, 0), (3, 1)]
 
 
 def test_embeddings_show_what_each_penalty_makes_of_them():
@@ -89,12 +93,15 @@ def test_embeddings_show_what_each_penalty_makes_of_them():
     ]
     figure = pictures.embeddings(runs, arrays)
     assert len(figure.axes) == 4 * 8
-    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
-    assert labels == ["before", *(f"after,\n{w}\npenalty" for w in ("no", "variance", "both"))]
+    labels = re.findall(
+        r">([a-z,]+)</text>", "".join(p for p in figure.parts if p not in figure.axes)
+    )
+    after = [word for kind in ("no", "variance", "both") for word in ("after,", kind, "penalty")]
+    assert labels == ["before", *after]
 
 
 def test_volumes_are_named_by_layer_and_spectra_by_decoder():
     runs = [record(), record(decoder="cnn"), record(decoder="outer")]
-    found = titles(pictures.volume_maps(runs, arrays))
-    assert found[:3] == ["input\nF = 1.000", "layer 2\nF = 0.900", "output\nF = 0.800"]
+    labels = titles(pictures.volume_maps(runs, arrays))
+    assert labels[:3] == ["input\nF = 1.000", "layer 2\nF = 0.900", "output\nF = 0.800"]
     assert titles(pictures.spectra(runs, arrays)) == ["MLP", "CNN", "product of two profiles"]

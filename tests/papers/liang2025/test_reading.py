@@ -35,45 +35,45 @@ def test_the_task_is_the_bump_world_backwards():
 
 @pytest.mark.parametrize("encoding", ["population", "ramp"])
 def test_codes_decode_to_their_point(encoding):
-    seen = observed(encoding)
-    np.testing.assert_array_equal(decoded(seen.split.query.y, 14), seen.split.query.z)
+    observation = observed(encoding)
+    np.testing.assert_array_equal(decoded(observation.split.query.y, 14), observation.split.query.z)
 
 
 @pytest.mark.parametrize("encoding", ["population", "ramp"])
 def test_a_perfect_reader_has_no_error_and_places_all(encoding):
-    found = reading_scores(observed(encoding), 14)
-    assert found == {
+    measured = reading_scores(observed(encoding), 14)
+    assert measured == {
         **{f"{name}_{rows}": 0.0 for name in ("mse", "risk") for rows in ("id", "ood")},
         **{f"position_{rows}": 1.0 for rows in ("id", "ood", "deep")},
     }
 
 
 def test_the_mean_code_scores_one():
-    seen = observed()
-    mean = seen.split.train.y.mean(dim=0).expand_as(seen.outputs)
-    found = reading_scores(replace(seen, outputs=mean), 14)
-    assert found["risk_id"] == pytest.approx(1)
-    assert found["risk_ood"] == pytest.approx(1)
+    observation = observed()
+    mean = observation.split.train.y.mean(dim=0).expand_as(observation.outputs)
+    measured = reading_scores(replace(observation, outputs=mean), 14)
+    assert measured["risk_id"] == pytest.approx(1)
+    assert measured["risk_ood"] == pytest.approx(1)
 
 
 def test_one_pixel_off_counts_and_two_do_not():
-    seen = observed()
-    z = seen.split.query.z
+    observation = observed()
+    z = observation.split.query.z
     for off, wanted in ((1, 1.0), (2, 0.0)):
         moved = np.stack([z[:, 0] + np.where(z[:, 0] < 7, off, -off), z[:, 1]], axis=1)
-        outputs = seen.task.data(moved).y
-        found = reading_scores(replace(seen, outputs=outputs), 14)
-        assert [found[f"position_{k}"] for k in ("id", "ood", "deep")] == [wanted] * 3
+        outputs = observation.task.data(moved).y
+        measured = reading_scores(replace(observation, outputs=outputs), 14)
+        assert [measured[f"position_{k}"] for k in ("id", "ood", "deep")] == [wanted] * 3
 
 
 def test_repeating_the_nearest_shown_cell_places_no_bump_deep_in_the_hole():
-    seen = observed()
-    z, shown = seen.split.query.z, seen.split.train.z
+    observation = observed()
+    z, shown = observation.split.query.z, observation.split.train.z
     nearest = shown[((z[:, None] - shown[None]) ** 2).sum(axis=2).argmin(axis=1)]
-    outputs = seen.task.data(nearest).y
-    found = reading_scores(replace(seen, outputs=outputs), 14)
-    assert (found["position_id"], found["position_deep"]) == (1, 0)
-    assert 0 < found["position_ood"] < 0.5  # cells next to the edge
+    outputs = observation.task.data(nearest).y
+    measured = reading_scores(replace(observation, outputs=outputs), 14)
+    assert (measured["position_id"], measured["position_deep"]) == (1, 0)
+    assert 0 < measured["position_ood"] < 0.5  # cells next to the edge
 
 
 def test_a_short_training_reads_what_is_shown():

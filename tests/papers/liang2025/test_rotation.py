@@ -38,11 +38,11 @@ ANGLES = (0.0, 7.3, 45.0, 90.0, 133.7, 180.0, 200.2, 270.0, 359.9)
 @pytest.mark.parametrize("degrees", ANGLES)
 def test_turning_is_what_scipy_does(side, degrees, rng):
     images = rng.random((3, side, side))
-    found = turn(
+    rotated = turn(
         torch.from_numpy(images), torch.tensor(1), torch.tensor(degrees, dtype=torch.float64)
     )
     wanted = rotate(images[1], degrees, order=1, reshape=False)
-    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-9)
+    np.testing.assert_allclose(rotated.numpy(), wanted, atol=1e-9)
 
 
 def test_a_task_turns_each_image_by_its_own_angle(rng):
@@ -61,15 +61,15 @@ def test_a_task_turns_each_image_by_its_own_angle(rng):
 
 
 def test_small_digits_grow_smoothly_and_keep_their_place():
-    held = torch.from_numpy(digits().images[:20, 0])
-    grown = enlarge(held)
+    images = torch.from_numpy(digits().images[:20, 0])
+    grown = enlarge(images)
     assert grown.shape == (20, 16, 16)
     assert 0 <= grown.min() <= grown.max() <= 1
     assert not grown[:, [0, 1, 14, 15]].any()
     assert not grown[:, :, [0, 1, 14, 15]].any()
     at = np.arange(16) - 7.5
     small = np.arange(8) - 3.5
-    for image, large in zip(held.numpy(), grown.numpy(), strict=True):
+    for image, large in zip(images.numpy(), grown.numpy(), strict=True):
         for axis in (0, 1):  # the center of mass grows with the image
             before = (image.sum(axis=axis) @ small) / image.sum()
             after = (large.sum(axis=axis) @ at) / large.sum()
@@ -80,8 +80,8 @@ def test_small_digits_grow_smoothly_and_keep_their_place():
 
 def test_the_first_image_of_each_class_is_taken():
     bank = digits()
-    found = exemplars(bank, [4, 0], 2)
-    for image, k in zip(found, (4, 0), strict=True):
+    images = exemplars(bank, [4, 0], 2)
+    for image, k in zip(images, (4, 0), strict=True):
         member = [i for i, label in enumerate(bank.labels) if label == k][2]
         torch.testing.assert_close(image, enlarge(torch.from_numpy(bank.images[member]))[0])
 
@@ -131,8 +131,8 @@ def test_an_upsampler_refuses_what_it_cannot_draw():
 def test_edges_are_the_nearest_shown_neighbors():
     shown = np.array([[0, 9.0], [0, 2.0], [1, 5.0], [0, 1.0], [0, 12.0]])
     asked = np.array([[0, 3.75], [2, 4.0], [0, 20.0], [0, 0.5], [1, 5.5]])
-    found = edges(asked, shown)
-    near = {r: (a, b, s) for r, a, b, s in zip(*found, strict=True)}
+    neighbors = edges(asked, shown)
+    near = {r: (a, b, s) for r, a, b, s in zip(*neighbors, strict=True)}
     assert near == {
         0: (1, 0, 0.25),
         2: (4, 4, 0.0),  # nothing above was shown
@@ -160,31 +160,31 @@ def gap(drawn: str, classes: str = "one") -> Observed:
 
 @pytest.mark.parametrize("classes", ["one", "all"])
 def test_an_exact_cross_fade_scores_one(classes):
-    found = crossfade(gap("fade", classes))
-    assert found["fade_share"] == pytest.approx(1, abs=1e-5)
-    assert found["to_fade"] == pytest.approx(0, abs=1e-9)
-    assert found["to_truth"] == pytest.approx(found["fade_error"], rel=1e-4)
-    assert found["fade_edges"] == pytest.approx(1, abs=1e-5)
-    assert found["fade_truth"] < 0.9
+    measured = crossfade(gap("fade", classes))
+    assert measured["fade_share"] == pytest.approx(1, abs=1e-5)
+    assert measured["to_fade"] == pytest.approx(0, abs=1e-9)
+    assert measured["to_truth"] == pytest.approx(measured["fade_error"], rel=1e-4)
+    assert measured["fade_edges"] == pytest.approx(1, abs=1e-5)
+    assert measured["fade_truth"] < 0.9
 
 
 @pytest.mark.parametrize("classes", ["one", "all"])
 def test_a_perfect_renderer_scores_zero(classes):
-    seen = gap("truth", classes)
-    found = crossfade(seen)
-    assert found["fade_share"] == pytest.approx(0, abs=1e-9)
-    assert found["to_truth"] == 0
-    assert found["to_fade"] == found["fade_error"] > 0.05
-    assert found["fade_truth"] == pytest.approx(1)
-    assert found["fade_edges"] < 0.9
-    assert angle(seen)["angle_error"] == 0
-    assert angle(seen)["angle_error_fade"] > 3
+    observation = gap("truth", classes)
+    measured = crossfade(observation)
+    assert measured["fade_share"] == pytest.approx(0, abs=1e-9)
+    assert measured["to_truth"] == 0
+    assert measured["to_fade"] == measured["fade_error"] > 0.05
+    assert measured["fade_truth"] == pytest.approx(1)
+    assert measured["fade_edges"] < 0.9
+    assert angle(observation)["angle_error"] == 0
+    assert angle(observation)["angle_error_fade"] > 3
 
 
 def test_half_way_between_is_as_near_to_both():
-    found = crossfade(gap("half"))
-    assert found["fade_share"] == pytest.approx(0.5, abs=1e-5)
-    assert found["to_truth"] == pytest.approx(found["to_fade"], rel=1e-4)
+    measured = crossfade(gap("half"))
+    assert measured["fade_share"] == pytest.approx(0.5, abs=1e-5)
+    assert measured["to_truth"] == pytest.approx(measured["to_fade"], rel=1e-4)
 
 
 def test_the_share_tells_which_is_nearer(rng):
@@ -198,13 +198,13 @@ def test_the_share_tells_which_is_nearer(rng):
 
 
 def test_a_cross_fade_needs_images_and_something_hidden():
-    seen = gap("truth")
-    everything = replace(seen.split, inside=np.ones_like(seen.split.inside))
-    assert crossfade(replace(seen, split=everything)) == {}
+    observation = gap("truth")
+    everything = replace(observation.split, inside=np.ones_like(observation.split.inside))
+    assert crossfade(replace(observation, split=everything)) == {}
     bump = bumps(6, encoding="ramp")
     flat = bump.data(bump.space.points())
-    lines = replace(seen.split, query=replace(flat, y=flat.x))
-    assert crossfade(replace(seen, split=lines, outputs=flat.x)) == {}
+    lines = replace(observation.split, query=replace(flat, y=flat.x))
+    assert crossfade(replace(observation, split=lines, outputs=flat.x)) == {}
 
 
 def test_explained_agrees_with_scikit_learn(rng):
@@ -213,7 +213,7 @@ def test_explained_agrees_with_scikit_learn(rng):
     outputs, images = rng.random((4, 40)), rng.random((4, 2, 40))
     outputs += 2 * images[:, 0]
     half = np.random.default_rng(3).permutation(40) < 20
-    found = explained(outputs, images, rng=np.random.default_rng(3))
+    measured = explained(outputs, images, rng=np.random.default_rng(3))
     for i in range(4):
         error = total = 0.0
         for fit in (half, ~half):
@@ -221,7 +221,7 @@ def test_explained_agrees_with_scikit_learn(rng):
             away = outputs[i, ~fit] - line.predict(images[i][:, ~fit].T)
             error += (away**2).sum()
             total += ((outputs[i, ~fit] - outputs[i, ~fit].mean()) ** 2).sum()
-        assert found[i] == pytest.approx(1 - error / total)
+        assert measured[i] == pytest.approx(1 - error / total)
     assert explained(np.ones((1, 8)), rng.random((1, 1, 8)), rng=rng)[0] == 0
 
 
@@ -260,13 +260,15 @@ def test_the_loss_is_squared_plus_a_tenth_of_absolute():
 def test_a_strip_runs_from_edge_to_edge():
     cfg = Turning(angles=36)
     task, split = world(cfg, 0)
-    held = strip(cfg, task, upsampler(split.train, channels=(4, 4, 2)))
-    np.testing.assert_allclose(held["strip_angle"], np.arange(155, 206, 5))
+    arrays = strip(cfg, task, upsampler(split.train, channels=(4, 4, 2)))
+    np.testing.assert_allclose(arrays["strip_angle"], np.arange(155, 206, 5))
     for at, image in ((1, 1), (-2, -2)):  # the cross-fade begins and ends at the true edges
-        np.testing.assert_allclose(held["strip_fade"][at], held["strip_truth"][image], atol=1e-6)
-    middle = (held["strip_truth"][1] + held["strip_truth"][-2]) / 2
-    np.testing.assert_allclose(held["strip_fade"][5], middle, atol=1e-6)
-    assert held["strip_drawn"].shape == held["strip_truth"].shape == (11, 16, 16)
+        np.testing.assert_allclose(
+            arrays["strip_fade"][at], arrays["strip_truth"][image], atol=1e-6
+        )
+    middle = (arrays["strip_truth"][1] + arrays["strip_truth"][-2]) / 2
+    np.testing.assert_allclose(arrays["strip_fade"][5], middle, atol=1e-6)
+    assert arrays["strip_drawn"].shape == arrays["strip_truth"].shape == (11, 16, 16)
 
 
 def test_a_short_training_already_fits_what_is_shown():
@@ -282,5 +284,5 @@ def test_an_image_turned_too_far_is_off_by_as_much():
     hidden = ~split.inside
     outputs = split.query.y.clone()
     outputs[hidden] = split.query.y[np.flatnonzero(hidden) + 7]  # seven degrees too far
-    found = angle(Observed(task, split, outputs, torch.nn.Identity()))
-    assert found["angle_error"] == pytest.approx(7)
+    measured = angle(Observed(task, split, outputs, torch.nn.Identity()))
+    assert measured["angle_error"] == pytest.approx(7)

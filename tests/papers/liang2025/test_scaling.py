@@ -25,17 +25,17 @@ def test_the_least_number_is_bracketed_as_closely_as_asked(truth, low, high, rat
         asked.append(n)
         return n >= truth
 
-    found = least(passes, low, high, ratio=ratio)
+    bracket = least(passes, low, high, ratio=ratio)
     assert len(set(asked)) == len(asked) <= 6 + np.ceil(np.log2(high))
     assert all(low <= n <= high for n in asked)
     if truth > high:
-        assert found == Least(high, None)
-        assert (found.reached, found.value) == (False, high)
+        assert bracket == Least(high, None)
+        assert (bracket.reached, bracket.value) == (False, high)
     elif truth <= low:
-        assert found == Least(0, low)
+        assert bracket == Least(0, low)
     else:
-        assert found.failed < truth <= found.enough
-        assert found.enough <= max(ratio * found.failed, found.failed + 1)
+        assert bracket.failed < truth <= bracket.enough
+        assert bracket.enough <= max(ratio * bracket.failed, bracket.failed + 1)
 
 
 def test_the_search_stops_at_the_first_crossing_that_it_meets():
@@ -116,12 +116,16 @@ def test_a_world_that_cannot_be_is_refused(wrong):
 
 def test_a_run_keeps_what_it_tried_and_a_hopeless_one_its_bound():
     small = {"steps": 8, "batch": 4, "channels": 2, "asked": 8, "first": 2}
-    found = scaling.search(scaling.Need(threshold=1e-9, **small), 0)
-    assert (found.scores["reached"], found.scores["least"], found.scores["failed"]) == (0, 32, 32)
-    assert found.arrays["tried"].tolist() == [2, 8, 32]
-    assert found.scores["risk_ood"] == found.arrays["risk_ood"][-1]
-    assert found.scores["worst_fit"] == found.arrays["risk_train"].max()
-    middle = float(np.sort(found.arrays["risk_ood"])[1])
+    result = scaling.search(scaling.Need(threshold=1e-9, **small), 0)
+    assert (result.scores["reached"], result.scores["least"], result.scores["failed"]) == (
+        0,
+        32,
+        32,
+    )
+    assert result.arrays["tried"].tolist() == [2, 8, 32]
+    assert result.scores["risk_ood"] == result.arrays["risk_ood"][-1]
+    assert result.scores["worst_fit"] == result.arrays["risk_train"].max()
+    middle = float(np.sort(result.arrays["risk_ood"])[1])
     again = scaling.search(scaling.Need(threshold=middle, **small), 0)
     below = again.arrays["tried"][again.arrays["risk_ood"] < middle]
     assert again.scores["reached"] == 1
@@ -183,6 +187,6 @@ def test_claims_stay_open_where_a_bound_could_be_anything():
 
 def test_an_open_verdict_says_how_many_fits_are_bounds():
     fits = [power([2, 4, 8], [1, 2, 4], [True, True, False]), power([2, 4, 8], [1, 2, 4])]
-    found = scaling.bounded(decide([1.0] * 5, below=2.0, what="rate"), FAILS, fits)
-    assert found.outcome == OPEN
-    assert "1 of 2 fits" in found.why
+    verdict = scaling.bounded(decide([1.0] * 5, below=2.0, what="rate"), FAILS, fits)
+    assert verdict.outcome == OPEN
+    assert "1 of 2 fits" in verdict.why

@@ -22,28 +22,28 @@ def small(**fields):
 )
 @pytest.mark.parametrize("function", ["hill", "sines"])
 def test_networks_have_as_many_numbers_as_in_the_paper(network, count, function):
-    (found,) = far.extrapolation(small(network=network, function=function), [0])
-    assert found.scores["parameters"] == count
+    (result,) = far.extrapolation(small(network=network, function=function), [0])
+    assert result.scores["parameters"] == count
 
 
 def test_maps_hold_the_hill_and_the_quadrants_inside_the_disk():
-    (found,) = far.extrapolation(small(sigma=0.4), [0])
+    (result,) = far.extrapolation(small(sigma=0.4), [0])
     at = (np.arange(far.SIDE) + 0.5) / far.SIDE * 2 - 1
     x, y = np.meshgrid(at, at, indexing="ij")
     np.testing.assert_allclose(
-        found.arrays["truth"], np.exp(-(x**2 + y**2) / (2 * 0.4**2)), rtol=1e-4, atol=1e-7
+        result.arrays["truth"], np.exp(-(x**2 + y**2) / (2 * 0.4**2)), rtol=1e-4, atol=1e-7
     )
-    np.testing.assert_array_equal(found.arrays["asked"], x**2 + y**2 < 1)
-    np.testing.assert_array_equal(found.arrays["shown"], (x**2 + y**2 < 1) & (x * y > 0))
-    assert found.arrays["drawn"].shape == x.shape
+    np.testing.assert_array_equal(result.arrays["asked"], x**2 + y**2 < 1)
+    np.testing.assert_array_equal(result.arrays["shown"], (x**2 + y**2 < 1) & (x * y > 0))
+    assert result.arrays["drawn"].shape == x.shape
 
 
 def test_the_seed_chooses_51_whole_tiles_and_the_sines_stay():
     one, other = far.extrapolation(small(function="sines"), [0, 1])
     np.testing.assert_array_equal(one.arrays["truth"], other.arrays["truth"])
     each = far.SIDE // far.TILES
-    for found in (one, other):
-        blocks = found.arrays["shown"].reshape(far.TILES, each, far.TILES, each).mean(axis=(1, 3))
+    for result in (one, other):
+        blocks = result.arrays["shown"].reshape(far.TILES, each, far.TILES, each).mean(axis=(1, 3))
         assert set(blocks.ravel()) == {0.0, 1.0}
         assert blocks.sum() == 51
     assert (one.arrays["shown"] != other.arrays["shown"]).any()
@@ -52,7 +52,7 @@ def test_the_seed_chooses_51_whole_tiles_and_the_sines_stay():
 def test_what_is_shown_is_never_hidden():
     for function in ("hill", "sines"):
         task, shown, asked = far.world(far.Surface(function=function), 3)
-        split = task.split(shown, query=asked, n=500, asked=500, rng=np.random.default_rng(0))
+        split = task.split(shown, query=asked, n=500, queries=500, rng=np.random.default_rng(0))
         assert shown.contains(task.space, split.train.z).all()
         assert not shown.contains(task.space, split.held_out.z).any()
         assert len(split.held_out) > 50
@@ -97,15 +97,15 @@ def test_what_an_affine_map_leaves_is_what_regression_says(rng):
 
 def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_the_input():
     cfg = deep.Deep(steps=1, samples=50, bulk=8)
-    (found,) = deep.depth(cfg, [0])
-    assert found.scores["rmse"] == pytest.approx(
-        np.mean([found.scores[f"rmse_{k}"] for k in (1, 2, 3, 4)])
+    (result,) = deep.depth(cfg, [0])
+    assert result.scores["rmse"] == pytest.approx(
+        np.mean([result.scores[f"rmse_{k}"] for k in (1, 2, 3, 4)])
     )
-    order = np.diff(found.arrays["x"], axis=0)
+    order = np.diff(result.arrays["x"], axis=0)
     assert (order >= 0).all()
     truth = independent_sines(4, seed=deep.DRAWN, nested=True).targets
-    rows = torch.from_numpy(found.arrays["x"])
-    np.testing.assert_allclose(found.arrays["wanted"], [truth(r) for r in rows], rtol=1e-5)
+    rows = torch.from_numpy(result.arrays["x"])
+    np.testing.assert_allclose(result.arrays["wanted"], [truth(r) for r in rows], rtol=1e-5)
     data = independent_sines(4).data(np.zeros((1, 4)))
     model = module_then_bulk(data, depth=2, width=3, bulk=(8,), activation="linear")
     x = torch.linspace(-2, 2, 40, dtype=torch.float64)[:, None].repeat(1, 4)

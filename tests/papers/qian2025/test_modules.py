@@ -9,7 +9,7 @@ from torch import nn
 
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Evidence
 from recombine.core.sets import everything
-from recombine.diagnostics.modularity import look
+from recombine.diagnostics.modularity import layer_modules
 from recombine.models.modular import fully_connected
 from recombine.papers.qian2025.figures.modules import label
 from recombine.papers.qian2025.modules import Parts, disturbed, graphs, modules, penalties, world
@@ -21,7 +21,7 @@ SMALL = Parts(steps=30, samples=100, batch=50, width=8)
 
 def split_of(cfg, seed=0):
     task = world(cfg)
-    return task, task.split(everything(), n=50, rng=np.random.default_rng(seed), asked=60)
+    return task, task.split(everything(), n=50, rng=np.random.default_rng(seed), queries=60)
 
 
 def blocks(width=8, count=4):
@@ -44,7 +44,7 @@ def test_penalties_are_the_sums_that_the_paper_writes(condition):
     _, split = split_of(Parts())
     model = fully_connected(split.train, widths=(5, 6, 7), seed=3)
     cfg = Parts(condition=condition, l2=0.01, weight=0.1, alpha=1.5)
-    found = sum(
+    actual = sum(
         float(p(model, Batch(split.train.x, split.train.y)).detach()) for p in penalties(cfg)
     )
     layers = [m for m in model if isinstance(m, nn.Linear)]
@@ -65,7 +65,7 @@ def test_penalties_are_the_sums_that_the_paper_writes(condition):
             np.mean([((w**2) * np.abs(row) ** 1.5).sum() for row in h])
             for w, h in zip(weights[1:], acts, strict=True)
         )
-    assert found == pytest.approx(wanted, rel=1e-5)
+    assert actual == pytest.approx(wanted, rel=1e-5)
 
 
 def test_separate_paths_are_modules_and_shield_each_other():
@@ -95,7 +95,7 @@ def test_rows_of_the_sorted_picture_are_the_units_that_are_read():
     model = fully_connected(split.train, widths=(9, 7, 8))
     arrays = graphs(model, 4)
     assert arrays["sorted_out_0"].shape == (7, 9)  # reading × read units
-    read = look(model, 4, outgoing=True)[0]
+    read = layer_modules(model, 4, outgoing=True)[0]
     np.testing.assert_allclose(
         np.sort(np.abs(read.matrix).ravel()), np.sort(arrays["sorted_out_0"].ravel()), rtol=1e-6
     )
@@ -111,8 +111,8 @@ def test_seeds_train_together_as_alone_and_conditions_differ():
 
 
 def test_noise_stays_on_in_the_noisy_error_only():
-    (found,) = modules(replace(SMALL, condition="noise", amount=0.5), [0])
-    assert found.scores["mse_noisy"] > found.scores["mse_id"]
+    (result,) = modules(replace(SMALL, condition="noise", amount=0.5), [0])
+    assert result.scores["mse_noisy"] > result.scores["mse_id"]
     (quiet,) = modules(replace(SMALL, condition="l2"), [0])
     assert quiet.scores["mse_noisy"] == quiet.scores["mse_id"]
 

@@ -24,7 +24,7 @@ SMALL = robust.Disturbed(steps=20, samples=100, batch=50, width=8, again=40)
 
 def examples(n=60, count=4):
     task = independent_sines(count)
-    split = task.split(everything(), n=n, asked=n, rng=np.random.default_rng(0))
+    split = task.split(everything(), n=n, queries=n, rng=np.random.default_rng(0))
     return split.train
 
 
@@ -73,11 +73,11 @@ def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
         for layer, weight in ((model[0], 1.0), (model[2], 3.0)):
             layer.weight.fill_(weight)
             layer.bias.zero_()
-    found = robust.noise(model, data, 0)
+    measured = robust.noise(model, data, 0)
     x = data.x.double().numpy()
-    assert found["added_1"] == pytest.approx(9 * 0.01 * np.abs(x).mean(), rel=0.1)
-    assert found["added_2"] == pytest.approx(9 * 0.01 * (x**2).mean(), rel=0.1)
-    assert found["noisy_1"][0] == pytest.approx(errors(model, data).mean())
+    assert measured["added_1"] == pytest.approx(9 * 0.01 * np.abs(x).mean(), rel=0.1)
+    assert measured["added_2"] == pytest.approx(9 * 0.01 * (x**2).mean(), rel=0.1)
+    assert measured["noisy_1"][0] == pytest.approx(errors(model, data).mean())
 
 
 def test_seeds_train_together_as_alone():

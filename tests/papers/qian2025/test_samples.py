@@ -34,7 +34,7 @@ def test_counts_that_do_not_double_are_refused(wrong):
 
 
 @pytest.mark.parametrize(
-    ("gaps", "found"),
+    ("gaps", "least"),
     [
         ([0.5, 0.6, 0.7], Least(0, 8)),
         ([0.1, 0.6, 0.7], Least(8, 16)),
@@ -43,8 +43,8 @@ def test_counts_that_do_not_double_are_refused(wrong):
         ([0.5, 0.6, float("nan")], Least(32, None)),
     ],
 )
-def test_a_number_is_enough_if_all_larger_ones_are(gaps, found):
-    assert samples.first([8, 16, 32], gaps, 0.4) == found
+def test_a_number_is_enough_if_all_larger_ones_are(gaps, least):
+    assert samples.first([8, 16, 32], gaps, 0.4) == least
 
 
 def test_the_gap_of_a_network_is_that_of_its_worst_layer():
@@ -85,18 +85,18 @@ def test_an_exponential_need_is_told_from_a_power(rng):
     for truth, outcome in ((4.0 * 3.0**k, HOLDS), (4.0 * k**3.0, FAILS)):
         records = needed(truth * noise)
         assert samples.the_need_for_samples_grows_exponentially(records).outcome == outcome
-        found = samples.modules_need_more_samples_for_more_functions(records)
+        verdict = samples.modules_need_more_samples_for_more_functions(records)
         slopes = [linregress(k, np.log(row)).slope for row in truth * noise]
-        assert found.outcome == HOLDS
-        assert found.value == pytest.approx(np.mean(slopes))
+        assert verdict.outcome == HOLDS
+        assert verdict.value == pytest.approx(np.mean(slopes))
     assert samples.modules_form_with_enough_samples(records).outcome == HOLDS
 
 
 def test_needs_that_do_not_grow_are_reported(rng):
     noise = np.exp(rng.normal(scale=0.02, size=(5, 4)))
     shrinking = needed(256.0 / np.array(samples.COUNTS) * noise)
-    found = samples.modules_need_more_samples_for_more_functions(shrinking)
-    assert found.outcome == FAILS
+    verdict = samples.modules_need_more_samples_for_more_functions(shrinking)
+    assert verdict.outcome == FAILS
 
 
 @pytest.mark.parametrize(("at", "outcome"), [(-1, HOLDS), (0, OPEN)])
@@ -130,8 +130,8 @@ def test_penalties_are_the_sums_that_they_are_said_to_be():
     both = sum(float((w.weight**2).sum()) for w in (net[0], net[2]))
     acted = sum(float((net[2].weight[i] * a).square().sum()) for i in range(2) for a in hidden) / 5
     for name, truth in (("weights", both), ("weight_activity", acted)):
-        found = elsewhere.term(elsewhere.Penalized(penalty=name, strength=0.5))(net, batch)
-        assert float(found) == pytest.approx(0.5 * truth, rel=1e-4)
+        penalty = elsewhere.term(elsewhere.Penalized(penalty=name, strength=0.5))(net, batch)
+        assert float(penalty) == pytest.approx(0.5 * truth, rel=1e-4)
 
 
 def test_the_strength_is_chosen_by_cells_left_out_alone():

@@ -153,10 +153,10 @@ def test_readers_train_side_by_side_as_they_do_alone(rng):
 def test_on_a_cross_the_certificate_is_the_smallest_factor_at_the_anchor(anchor):
     f = composition("product", seed=7)
     support = shown(Composed(anchor=anchor))
-    found = conditioning(sufficiency(f, world(), support, repair=False))
+    measured = conditioning(sufficiency(f, world(), support, repair=False))
     at = torch.full((1, 2), anchor, dtype=torch.float64)
     wanted = min(float(part(at).abs().min()) for part in f.parts)
-    assert found == {"rank_missing": 0.0, "sigma_min": pytest.approx(wanted)}
+    assert measured == {"rank_missing": 0.0, "sigma_min": pytest.approx(wanted)}
 
 
 def test_with_many_partners_conditioning_is_a_root_mean_square(rng):
@@ -171,17 +171,19 @@ def test_with_many_partners_conditioning_is_a_root_mean_square(rng):
 @pytest.mark.parametrize("combine", ["add", "sigmoid"])
 def test_what_adds_is_determined_anywhere(combine):
     support = shown(Composed(**CORNER))
-    found = conditioning(sufficiency(composition(combine), world(), support, repair=False))
-    assert found["rank_missing"] == 0
-    assert found["sigma_min"] == pytest.approx(1) if combine == "add" else found["sigma_min"] < 1
+    measured = conditioning(sufficiency(composition(combine), world(), support, repair=False))
+    assert measured["rank_missing"] == 0
+    assert (
+        measured["sigma_min"] == pytest.approx(1) if combine == "add" else measured["sigma_min"] < 1
+    )
 
 
 def test_supports_are_those_of_the_config(rng):
     for cfg, at in ((Composed(**CORNER), 0.0), (Composed(**CENTER), 0.5)):
         z = shown(cfg).draw(world(), 400, rng=rng)
-        held = np.stack([(z[:, :2] == at).all(axis=1), (z[:, 2:] == at).all(axis=1)])
-        assert (held.sum(axis=0) == 1).all()
-        assert 120 < held[0].sum() < 280
+        at_anchor = np.stack([(z[:, :2] == at).all(axis=1), (z[:, 2:] == at).all(axis=1)])
+        assert (at_anchor.sum(axis=0) == 1).all()
+        assert 120 < at_anchor[0].sum() < 280
     z = shown(Composed(support="diagonal", delta=0.05)).draw(world(), 400, rng=rng)
     gap = np.abs(z[:, :2] - z[:, 2:])
     assert 0.06 < gap.max() < 0.05 * np.sqrt(2)
@@ -233,8 +235,8 @@ def test_a_picture_has_a_panel_for_each_composition():
         for c, o, r2 in (("add", 0.0, 0.9), ("product", 0.0, -20.0), ("product", 2.0, 1.0))
     ]
     figure = unexplained_by_support(runs, lambda r: {})
-    found = {a.get_title(loc="left"): a.lines[0].get_xdata()[0] for a in figure.axes}
-    assert found == {
+    actual = {a.title: a.series[0].x[0] for a in figure.axes}
+    assert actual == {
         "sum": pytest.approx(0.1),
         "product": pytest.approx(21),
         "product, offset 2": 1e-5,

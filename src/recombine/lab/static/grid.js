@@ -1,11 +1,11 @@
 // Painting the grid by mouse, touch and keyboard.
 
-import { drawCells, ink, layout, outline } from "./maps.js";
+import { drawCells, frameCell, ink, layout } from "./maps.js";
 
 export class Painter {
   /** `changed(done)` is called after every cell and, with done = true, after every stroke. */
   constructor(canvas, { changed, hovered }) {
-    Object.assign(this, { canvas, changed, hovered, mask: [[true]], blocked: null, cursor: null, witness: [], stroke: null });
+    Object.assign(this, { canvas, changed, hovered, mask: [[true]], paintable: null, cursor: null, witness: [], stroke: null });
     canvas.addEventListener("pointerdown", (e) => this.begin(e));
     canvas.addEventListener("pointermove", (e) => this.move(e));
     canvas.addEventListener("pointerup", () => this.end());
@@ -15,15 +15,20 @@ export class Painter {
     canvas.addEventListener("focus", () => { if (!this.cursor) this.point([0, 0]); });
   }
   get shape() { return [this.mask.length, this.mask[0].length]; }
-  at(event) {
-    const box = this.canvas.getBoundingClientRect(), place = layout(box.width, box.height, this.shape);
+  /** Let another map of the same grid move the cursor too. */
+  follow(canvas) {
+    canvas.addEventListener("pointermove", (e) => { const cell = this.at(e, canvas); if (cell && String(cell) !== String(this.cursor)) this.point(cell); });
+    canvas.addEventListener("pointerleave", () => this.point(null));
+  }
+  at(event, canvas = this.canvas) {
+    const box = canvas.getBoundingClientRect(), place = layout(box.width, box.height, this.shape);
     const i = Math.floor((event.clientX - box.left - place.left) / place.cell), j = Math.floor((event.clientY - box.top - place.top) / place.cell);
     return i >= 0 && j >= 0 && i < this.shape[0] && j < this.shape[1] ? [i, j] : null;
   }
-  paintable([i, j]) { return !this.blocked || this.blocked[i][j]; }
+  allowed([i, j]) { return !this.paintable || Boolean(this.paintable[i][j]); }
   begin(event) {
     const cell = this.at(event);
-    if (!cell || !this.paintable(cell)) return;
+    if (!cell || !this.allowed(cell)) return;
     this.canvas.setPointerCapture(event.pointerId);
     this.stroke = { value: !this.mask[cell[0]][cell[1]], last: cell };
     this.point(cell);
@@ -40,7 +45,7 @@ export class Painter {
   }
   end() { if (this.stroke) { this.stroke = null; this.changed(true); } }
   set(cell, value) {
-    if (!this.paintable(cell) || this.mask[cell[0]][cell[1]] === value) return;
+    if (!this.allowed(cell) || this.mask[cell[0]][cell[1]] === value) return;
     this.mask[cell[0]][cell[1]] = value;
     this.changed(false);
   }
@@ -62,7 +67,7 @@ export class Painter {
     }
   }
   draw() {
-    const place = drawCells(this.canvas, this.shape, (i, j) => (!this.paintable([i, j]) ? ink("line") : this.mask[i][j] ? ink("shown") : ink("hidden")));
+    const place = drawCells(this.canvas, this.shape, (i, j) => (!this.allowed([i, j]) ? ink("line") : this.mask[i][j] ? ink("shown") : ink("hidden")));
     const { context, cell, left, top } = place;
     context.textAlign = "center"; context.textBaseline = "middle";
     context.font = `bold ${Math.max(10, cell * 0.7)}px system-ui, sans-serif`;
@@ -73,6 +78,6 @@ export class Painter {
       context.fillStyle = ink("bg");
       context.fillText(sign > 0 ? "+" : "−", x, y + 1);
     }
-    if (this.cursor) outline(place, this.shape, (i, j) => i === this.cursor[0] && j === this.cursor[1], ink("accent"), 2.5);
+    frameCell(place, this.cursor);
   }
 }

@@ -78,6 +78,26 @@ export function outline({ context, cell, left, top }, shape, inside, stroke, wid
   context.strokeStyle = stroke; context.lineWidth = width; lines();
 }
 
+/** Draw an error map: held-out cells are outlined, cells without a value gray, the cursor framed. */
+export function drawErrors(canvas, shape, error, { heldOut, missing = () => false, cursor = null, empty = "" }) {
+  const place = drawCells(canvas, shape, (i, j) => (missing(i, j) ? ink("line") : error ? color(error[i][j]) : ink("hidden")));
+  outline(place, shape, heldOut, ink("held"));
+  frameCell(place, cursor);
+  if (error || !empty) return;
+  const { context, cell, left, top } = place;
+  context.fillStyle = ink("quiet"); context.font = "15px system-ui, sans-serif"; context.textAlign = "center"; context.textBaseline = "middle";
+  context.fillText(empty, left + (cell * shape[0]) / 2, top + (cell * shape[1]) / 2);
+}
+
+/** Frame one cell. */
+export function frameCell({ context, cell, left, top }, at) {
+  if (!at) return;
+  context.strokeStyle = ink("bg"); context.lineWidth = 4.5;
+  context.strokeRect(left + at[0] * cell, top + at[1] * cell, cell, cell);
+  context.strokeStyle = ink("accent"); context.lineWidth = 2.5;
+  context.strokeRect(left + at[0] * cell, top + at[1] * cell, cell, cell);
+}
+
 /** Draw a small image, or one number as a bar, on a canvas of fixed size. */
 export function drawImage(canvas, image) {
   const context = canvas.getContext("2d");
@@ -95,8 +115,8 @@ export function drawImage(canvas, image) {
   const side = image.length, pixel = canvas.width / side;
   for (let r = 0; r < side; r++)
     for (let c = 0; c < side; c++) {
-      const v = Math.round(255 * Math.max(0, Math.min(1, image[r][c])));
-      context.fillStyle = `rgb(${v},${v},${v})`;
+      const [red, green, blue] = [image[r][c]].flat().map((v) => Math.round(255 * Math.max(0, Math.min(1, v))));
+      context.fillStyle = `rgb(${red},${green ?? red},${blue ?? red})`;
       context.fillRect(Math.floor(c * pixel), Math.floor(r * pixel), Math.ceil(pixel), Math.ceil(pixel));
     }
 }
@@ -104,6 +124,7 @@ export function drawImage(canvas, image) {
 /** Draw curves on a logarithmic axis: [{name, color, points: [[x, y], …]}], labelled directly. */
 export function drawCurves(canvas, series, steps, mark = null) {
   const { context, width, height } = fit(canvas);
+  series = series.map((s) => ({ ...s, points: s.points.filter((p) => p[1] !== null) }));
   const all = series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v > 0);
   const floor = 1e-5, low = Math.max(floor, Math.min(...all, 0.1) / 2), high = Math.max(...all, 1.2) * 1.3;
   const left = 44, right = 86, top = 10, bottom = 24;
@@ -141,11 +162,17 @@ export function drawCurves(canvas, series, steps, mark = null) {
   }
 }
 
+/** Mean of the numbers in a list, null without any. */
+export function mean(list) {
+  const some = list.filter((v) => v !== null);
+  return some.length ? some.reduce((a, b) => a + b, 0) / some.length : null;
+}
+
 /** Write a number with two digits. */
 export function format(value) {
   if (value === null || value === undefined || !isFinite(value)) return "–";
   if (value === 0) return "0";
-  return Math.abs(value) >= 0.995 ? value.toFixed(1) : Math.abs(value) >= 0.0095 ? value.toFixed(2) : value.toExponential(0);
+  return Math.abs(value) >= 9.95 ? value.toFixed(0) : Math.abs(value) >= 0.995 ? value.toFixed(1) : Math.abs(value) >= 0.0095 ? value.toFixed(2) : value.toExponential(0);
 }
 
 /** Rank correlation of two lists; null when one of them does not vary. */

@@ -1,26 +1,27 @@
 // Plays recorded frames from one file, without a server.
-import { color, drawCells, drawCurves, format, ink, outline } from "./maps.js";
+import { drawCells, drawCurves, drawErrors, format, ink, mean } from "./maps.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const size = data.theory.shape, last = data.frames.length - 1;
-const hiddenCell = (i, j) => !data.mask[i][j];
+const missing = (i, j) => Boolean(data.world.measured && !data.world.measured[i][j]);
+const heldOut = (i, j) => !data.mask[i][j] && !missing(i, j);
 let at = 0, timer = null;
 
-function mean(list) { const some = list.filter((v) => v !== null); return some.length ? some.reduce((a, b) => a + b, 0) / some.length : null; }
-
 function render() {
-  byId("sentence").textContent = data.theory.sentence;
+  byId("verdict").textContent = data.theory.verdict;
+  byId("reason").textContent = data.theory.reason;
+  byId("world").textContent = data.world.title;
   byId("shown-count").textContent = `${data.theory.shown} shown, ${data.theory.held_out} held out`;
-  byId("theory-caption").textContent = `expected error ${format(data.theory.mean_error)} where held out`;
-  drawCells(byId("paint"), size, (i, j) => ink(data.mask[i][j] ? "shown" : "hidden"));
-  outline(drawCells(byId("theory"), size, (i, j) => color(data.theory.error[i][j])), size, hiddenCell, ink("held"));
+  byId("theory-caption").textContent = `held-out error ${format(data.theory.mean_error)}, infinite width`;
+  drawCells(byId("paint"), size, (i, j) => ink(missing(i, j) ? "line" : data.mask[i][j] ? "shown" : "hidden"));
+  drawErrors(byId("theory"), size, data.theory.error, { heldOut, missing });
   const frame = data.frames[at];
-  outline(drawCells(byId("network"), size, (i, j) => (frame ? color(frame.error[i][j]) : ink("hidden"))), size, hiddenCell, ink("held"));
+  drawErrors(byId("network"), size, frame && frame.error, { heldOut, missing });
   if (!frame) { byId("net-caption").textContent = "no training was recorded"; return; }
-  byId("net-caption").textContent = `shown ${format(mean(frame.shown))}, held out ${format(mean(frame.held_out))}`;
+  byId("net-caption").textContent = `held-out error ${format(mean(frame.held_out))}, shown ${format(mean(frame.shown))}`;
   byId("step-count").textContent = `step ${frame.step} of ${frame.steps}`;
-  const points = (key) => data.frames.filter((f) => mean(f[key]) !== null).map((f) => [f.step, mean(f[key])]);
+  const points = (key) => data.frames.map((f) => [f.step, mean(f[key])]);
   drawCurves(byId("chart"), [
     { name: "shown", color: ink("seen"), points: points("shown") },
     { name: "held out", color: ink("held"), points: points("held_out") },

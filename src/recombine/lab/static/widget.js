@@ -32,8 +32,7 @@ function render({ model, el }) {
     hovered: () => {},
   });
   const heldOut = (i, j) => !painter.mask[i][j];
-  const map = (canvas, error) => outline(drawCells(canvas, painter.shape, (i, j) => (error ? color(error[i][j]) : ink("hidden"))), painter.shape, heldOut, ink("held"));
-  const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
+  const map = (canvas, error) => drawErrors(canvas, painter.shape, error, { heldOut });
   const draw = () => {
     const answer = model.get("theory"), frame = model.get("frame");
     painter.mask = model.get("shown").map((line) => line.map(Boolean));

@@ -293,6 +293,7 @@ identified(
     runs=FREE,
     source="ours: a pilot gave 0.15 to 0.20, and 0.06 to 0.46",
     role="control",
+    second=True,
 )
 identified(
     name="too_strict_a_penalty_does_not_identify",
@@ -309,6 +310,7 @@ identified(
     runs={"entangled_n1": {"generator": "entangled", **N1}},
     source="ours: a pilot gave 0.03",
     role="control",
+    second=True,
 )
 identified(
     name="bilinear_blocks_are_identified",
@@ -373,4 +375,5 @@ add(
     runs=HELD_OUT,
     source="ours",
     role="beyond",
+    second=True,
 )

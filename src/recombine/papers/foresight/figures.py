@@ -1,24 +1,15 @@
-"""Figures of foresight for the report; importing them loads matplotlib."""
+"""Figures of foresight; the report imports them."""
 
 from collections.abc import Mapping, Sequence
-
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
 from recombine.papers.foresight.real import JUDGED, SUPPORTS
 from recombine.papers.foresight.rivals import RIVALS
 from recombine.papers.foresight.synthetic import TRAINED
 from recombine.papers.foresight.worlds import TARGETS
-from recombine.report.plot import (
-    LINES,
-    MUTED,
-    Arrays,
-    canvas,
-    legend,
-    place,
-    seed_rows,
-    styled,
-)
+from recombine.report.colors import LINES
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 
 NAMES = {
@@ -41,16 +32,15 @@ def dots(
     if not rows:
         return None
     step = 30 if len(colors) > 1 else 24
-    with styled():
-        figure = canvas(520, step * len(rows) + 88)
-        axes = place(figure, 190, 34, 310, step * len(rows))
-        if mark is not None:
-            axes.axvline(mark, color=MUTED, linewidth=1, dashes=(3, 3))
-        seed_rows(axes, rows, colors)
-        axes.set_xlabel(label)
-        if len(colors) > 1:
-            legend(figure, 190, 14, colors)
-        return figure
+    figure = Figure(520, step * len(rows) + 88)
+    axes = figure.place(190, 34, 310, step * len(rows))
+    if mark is not None:
+        axes.mark("x", mark)
+    seed_rows(axes, rows, colors)
+    axes.set(xlabel=label)
+    if len(colors) > 1:
+        figure.legend(190, 14, colors)
+    return figure
 
 
 def collect(rows: Rows, row: str, series: str, value: float | None) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from scipy.stats import rankdata
-
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
 
@@ -15,6 +13,8 @@ def auroc(score: Array, fails: Mask) -> float:
     >>> auroc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([False, True, False, True]))
     1.0
     """
+    from scipy.stats import rankdata  # slow to import
+
     bad = int(fails.sum())
     good = len(fails) - bad
     if not bad or not good:

@@ -12,7 +12,7 @@ ERROR = "held-out error / blank image's"
 claim(
     SQUARE,
     name="rendering_by_factor_composes",
-    sentence="A decoder that renders each factor by itself and multiplies generalizes to the "
+    sentence="A decoder that renders each factor separately and multiplies them generalizes to the "
     "held-out square.",
     score="risk_ood",
     below=0.05,
@@ -26,7 +26,7 @@ claim(
 def striped(
     decoder: str, ratio: float = 0.5, absent: str = "zeros"
 ) -> Callable[[str], dict[str, Run]]:
-    """Show stripes next to the bumps: one for every two by default."""
+    """Add stripes to the training bumps: one for every two by default."""
     plain = runs((decoder,), "population")
     return lambda size: {
         f"{name}, stripes": {**run, "stripes": ratio, "absent": absent}

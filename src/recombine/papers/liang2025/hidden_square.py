@@ -1,4 +1,4 @@
-"""Liang et al. 2025: decoders with perfectly disentangled inputs fail on a hidden square."""
+"""Liang et al. 2025: decoders with perfectly disentangled inputs fail on a held-out square."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -297,7 +297,7 @@ fits(
 )
 fails(
     "decoders_fail_in_the_hole",
-    "In the held-out square their error exceeds half of a blank image's.",
+    "In the held-out square, the error of MLP and CNN exceeds half of a blank image's.",
     POPULATION,
     paper="CNN: 0.77",
     source=f"abstract; number from the {NOTEBOOK}",
@@ -305,26 +305,26 @@ fails(
 )
 misplaces(
     "decoders_misplace_the_bump",
-    "Deep in the held-out square they place fewer than three bumps in ten within a pixel.",
+    "Deep in the held-out square, MLP and CNN place under three bumps in ten within a pixel.",
     POPULATION,
 )
 fits(
     "ramp_codes_are_fitted",
-    "With plain numbers as inputs (ramp code), they reconstruct the bump in distribution.",
+    "With plain numbers as inputs (ramp code), MLP and CNN fit the bump in distribution.",
     RAMP,
     paper="CNN: 0.18",
     source=NOTEBOOK,
 )
 fails(
     "ramp_codes_fail_in_the_hole",
-    "With ramp codes, too, their error in the held-out square exceeds half of a blank image's.",
+    "With ramp codes, the held-out error of MLP and CNN exceeds half of a blank image's.",
     RAMP,
     paper="CNN: 1.22",
     source=NOTEBOOK,
 )
 misplaces(
     "ramp_codes_misplace_the_bump",
-    "With ramp codes, too, they place fewer than three bumps in ten within a pixel.",
+    "With ramp codes, MLP and CNN place under three held-out bumps in ten within a pixel.",
     RAMP,
 )
 claim(
@@ -340,12 +340,12 @@ claim(
 )
 fits(
     "one_hot_codes_are_fitted",
-    "With one unit per value (one-hot code), they reconstruct the bump in distribution.",
+    "With one unit per value (one-hot code), MLP and CNN fit the bump in distribution.",
     ONE_HOT,
 )
 fails(
     "one_hot_codes_fail_in_the_hole",
-    "With one-hot codes, too, their error in the held-out square exceeds half of a blank image's.",
+    "With one-hot codes, the held-out error of MLP and CNN exceeds half of a blank image's.",
     ONE_HOT,
     source="ours",
     role="beyond",
@@ -358,7 +358,7 @@ fails(
 )
 fits(
     "mlps_fit_at_every_depth",
-    "MLPs of all these depths reconstruct the bump in distribution.",
+    "MLPs of every depth reconstruct the bump in distribution.",
     DEPTHS["mlp"],
 )
 fails(
@@ -369,7 +369,7 @@ fails(
 )
 fits(
     "cnns_fit_at_every_depth",
-    "CNNs of all these depths reconstruct the bump in distribution.",
+    "CNNs of every depth reconstruct the bump in distribution.",
     DEPTHS["cnn"],
 )
 fits(
@@ -409,8 +409,8 @@ claim(
     source="README; the measure is ours",
 )
 def memorizing_kernel_errs_alike(records: Evidence[Record]) -> Verdict:
-    """In the held-out square an MLP's error is like that of a kernel that knows only which
-    coordinates two cells share.
+    """In the held-out square an MLP's error is close to that of a kernel that depends only on
+    which coordinates two cells share.
     """
     ratios = [
         np.log(scores(run, "risk_ood") / scores(run, "kernel_risk_ood"))

@@ -152,7 +152,7 @@ def far(size: str) -> int:
 
 
 def near_and_far(size: str) -> dict[str, Run]:
-    """Place the images in one place, and far from each other."""
+    """Superimpose the images, or place them far from each other."""
     return {"near": {"distance": 0}, "far": {"distance": far(size)}}
 
 
@@ -163,7 +163,7 @@ claim(
     score="slope_ood",
     compare="far - near",
     above=0.0,
-    what="slope far apart minus in one place",
+    what="slope far apart minus superimposed",
     runs=near_and_far,
     paper="0.554 to 0.776 (MNIST, 0 to 20 pixels)",
     source=FIGURE,
@@ -171,12 +171,12 @@ claim(
 claim(
     "lippl2025.images",
     name="salience_grows_with_distance",
-    sentence="The reason is there before training: the salience of single digits, S(1;2), grows "
+    sentence="The cause is present before training: the salience of single digits, S(1;2), grows "
     "with distance.",
     score="similarity_2",
     compare="far - near",
     above=0.0,
-    what="S(1;2) far apart minus in one place",
+    what="S(1;2) far apart minus superimposed",
     runs=near_and_far,
     paper="rises",
     source="figure; its axis has no labels in the authors' PDF",
@@ -197,7 +197,7 @@ claim(
 
 
 def context_images(hidden: int) -> Callable[[str], dict[str, Run]]:
-    """Show context and features as images, far from each other."""
+    """Place the images of context and features far from each other."""
     run = {"task": "context", "loss": "cross_entropy", "preset": str(hidden)}
     longer = {"paper": {"samples": 30_000, "steps": 23_400}}
     return lambda size: {f"CD-{hidden}": {**run, "distance": far(size), **longer.get(size, {})}}

@@ -10,12 +10,11 @@ from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
-from recombine.core.space import Points
+from recombine.core.space import Array, Points
 from recombine.core.support import Support
 from recombine.core.task import Task
 from recombine.runs.record import Record
 from recombine.tasks import symbolic
-from recombine.tasks.symbolic import Targets
 from recombine.theory import leak
 from recombine.theory.conjunction import solvable
 from recombine.theory.kernel import Kernel, by_overlap, by_salience
@@ -72,8 +71,8 @@ def tiles(step: int = 1) -> list[tuple[Kernel, float, float]]:
     ]
 
 
-def solves(kernel: Kernel, train: Points, y: Targets, held_out: Points, truth: Targets) -> bool:
-    """Tell whether the largest margin has the right sign on every held-out combination."""
+def solves(kernel: Kernel, train: Points, y: Array, held_out: Points, truth: Array) -> bool:
+    """Return whether the largest margin has the right sign on every held-out combination."""
     try:
         outputs = margin(kernel, train, y).predict(held_out)
     except Refused:  # the linear kernel, a corner of the diagram, cannot fit the task
@@ -238,7 +237,7 @@ class Exposure:
     ],
 )
 def exposure(cfg: Exposure) -> Result:
-    """How well a kernel carries an item over to a new partner, with and without more data."""
+    """Margin of a kernel on a known item with a new partner, with and without a further example."""
     support = symbolic.invariance_support(cfg.partial)
     train, y, held_out, truth = symbolic.tables(symbolic.invariance(), support)
     outputs = regress(by_overlap([0, cfg.overlap, 1]), train, y).predict(held_out)

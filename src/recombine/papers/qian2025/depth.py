@@ -111,7 +111,7 @@ def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:
     """Modules of varying depth read one number each; a block after them may do the rest."""
     tasks = [independent_sines(cfg.count, seed=DRAWN + seed, nested=True) for seed in seeds]
     splits = [
-        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(seed), asked=TESTED)
+        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(seed), queries=TESTED)
         for task, seed in zip(tasks, seeds, strict=True)
     ]
     return trial(

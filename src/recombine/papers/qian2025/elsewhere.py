@@ -88,7 +88,7 @@ def scenes(cfg: Penalized, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
         task, shown = bumps(cfg.side), ~hole("center", cfg.side)
         return task, [task.split(shown, rng=rng) for rng in rngs]
     task, planes = sprites(cfg.side), sprite_support("orthogonal")
-    return task, [task.split(planes, n=cfg.samples, asked=cfg.asked, rng=rng) for rng in rngs]
+    return task, [task.split(planes, n=cfg.samples, queries=cfg.asked, rng=rng) for rng in rngs]
 
 
 def numbers(model: nn.Module, split: Split, left: Data) -> Measured:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
 from torch import nn
 
-from recombine.core.claim import FRESH, claim
+from recombine.core.claim import claim
 from recombine.core.diagnostic import Measured, predict
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
@@ -16,6 +17,7 @@ from recombine.core.sets import everything
 from recombine.core.shapes import disk, quadrants, tiles
 from recombine.core.support import Support
 from recombine.core.task import Data, Task
+from recombine.diagnostics.robustness import errors
 from recombine.models.modular import bottleneck, fully_connected, pre_modular
 from recombine.runs.trial import Trained, Training, on_device, trial
 from recombine.tasks.modular import gaussian_hill, sine_of_sines
@@ -37,8 +39,9 @@ class Surface(Training):
     Steps fit the budget of a quick run. The rate, one for all, was chosen from 1e-3, 3e-3 and 1e-2
     by the error in the training region at half as many steps, seeds 100 and 101. The sines are the
     authors', which all networks fit; those of an earlier measurement, on seeds 0 to 4, modular
-    networks did not always fit. So claims on sines are decided on seeds from 1000 on. The authors
-    train for 2,000 epochs at a constant 1e-3.
+    networks did not always fit. Modular networks that fit them may still miss the optimum, so they,
+    like all networks on sines, have 4 restarts; claims on sines are decided on seeds from 2000 on
+    (decision 9). The authors train once, for 2,000 epochs at a constant 1e-3.
     """
 
     network: Literal["modular", "full", "bottleneck"] = "modular"
@@ -58,6 +61,8 @@ class Surface(Training):
     lr: float = 1e-2
     anneal: bool = True
     """Anneal the learning rate to zero along a half cosine."""
+    restarts: int = 1
+    """Networks per seed; the one with the lowest training error is scored."""
 
 
 def world(cfg: Surface, seed: int) -> tuple[Task, Support, Support]:
@@ -93,7 +98,9 @@ def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measur
 @experiment(
     smoke={"steps": 20, "samples": 100},
     paper={"steps": 62_500, "lr": 1e-3, "anneal": False},
+    selection="lowest training error of the restarts",
     scores=[
+        Score("mse_train", "training error", better="lower"),
         Score("parameters", "number of weights and biases"),
         Score("truth", "targets on a grid", draw="none"),
         Score("drawn", "outputs on the grid", draw="none"),
@@ -103,19 +110,26 @@ def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measur
 )
 def extrapolation(cfg: Surface, seeds: Sequence[int]) -> list[Result]:
     """A network sees a function of two numbers in parts of the plane and is tested elsewhere."""
-    worlds = {seed: world(cfg, seed) for seed in seeds}
+    starts = [(seed if cfg.restarts == 1 else 1000 * seed + r, seed)
+              for seed in seeds for r in range(cfg.restarts)]  # fmt: skip
+    worlds = {start: world(cfg, seed) for start, seed in starts}
     splits = [
-        task.split(shown, query=query, n=cfg.samples, rng=np.random.default_rng(seed), asked=ASKED)
-        for seed, (task, shown, query) in worlds.items()
+        task.split(
+            shown, query=query, n=cfg.samples, rng=np.random.default_rng(seed), queries=ASKED
+        )
+        for (_, seed), (task, shown, query) in zip(starts, worlds.values(), strict=True)
     ]
 
     def further(trained: Trained) -> Measured:
-        parameters = float(sum(p.numel() for p in trained.model.parameters()))
-        return {"parameters": parameters, **maps(trained.model, *worlds[trained.seed])}
+        return {
+            "mse_train": float(errors(trained.model, trained.split.train).mean()),
+            "parameters": float(sum(p.numel() for p in trained.model.parameters())),
+            **maps(trained.model, *worlds[trained.seed]),
+        }
 
-    return trial(
+    results = trial(
         cfg,
-        seeds,
+        [start for start, _ in starts],
         [task for task, _, _ in worlds.values()],
         splits,
         partial(build, cfg),
@@ -123,12 +137,19 @@ def extrapolation(cfg: Surface, seeds: Sequence[int]) -> list[Result]:
         options={"weight_decay": 0.0},
         schedule=cosine() if cfg.anneal else None,
     )
+    groups = (results[i : i + cfg.restarts] for i in range(0, len(results), cfg.restarts))
+    return [min(group, key=lambda r: r.scores.get("mse_train", inf)) for group in groups]
 
 
 NETWORKS = ("modular", "full", "bottleneck")
 WORDS = {"modular": "a modular", "full": "a fully connected", "bottleneck": "a bottleneck"}
 HILL: Run = {"function": "hill"}
-SINES: Run = {"function": "sines", "samples": 4000}  # as many as the authors' draws leave
+SINES: Run = {
+    "function": "sines",
+    "samples": 4000,  # as many as the authors' draws leave
+    "restarts": 4,
+}
+RESTARTED = 2000  # first seed of the claims on sines
 RATIO = "log₁₀ of OOD error over the modular network's"
 LOSS = "log₁₀ of OOD error over ID error"
 NOTEBOOKS = "authors' notebooks, one seed"
@@ -215,7 +236,7 @@ claim(
     what="largest ID error / constant",
     runs=runs(SINES, *NETWORKS),
     source="authors' code, without numbers",
-    start=FRESH,
+    start=RESTARTED,
 )
 # The paper has this variant, but no number of it is known; the bound is that of the hill.
 claim(
@@ -231,8 +252,7 @@ claim(
     what=LOSS,
     runs=runs(SINES, "modular"),
     source="authors' code, without numbers",
-    start=FRESH,
-    second=True,
+    start=RESTARTED,
 )
 # Most held-out tiles have training tiles around them: an easier test than the hill.
 for _network, _name in (
@@ -253,5 +273,5 @@ for _network, _name in (
         what=RATIO,
         runs=runs(SINES, "modular", _network),
         source="authors' code, without numbers",
-        start=FRESH,
+        start=RESTARTED,
     )

@@ -16,7 +16,7 @@ from recombine.core.score import Score
 from recombine.core.seed import seeded
 from recombine.core.sets import everything
 from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.modularity import between_hidden, eigengap, look, spectrum
+from recombine.diagnostics.modularity import between_hidden, eigengap, layer_modules, spectrum
 from recombine.diagnostics.robustness import errors, influence, noisy, prune, shift_errors
 from recombine.models.modular import fully_connected
 from recombine.runs.trial import Trained, Training, trial
@@ -112,7 +112,7 @@ def largest_gap(cfg: Parts, model: nn.Module, split: Split) -> Measured:
 
 def graphs(model: nn.Module, count: int) -> Measured:
     """Look for modules among hidden units, compared by their outgoing weights."""
-    layers = look(model, count, outgoing=True)
+    layers = layer_modules(model, count, outgoing=True)
     result: Measured = {
         "eigengap_out_max": max(m.gap for m in layers),
         "excess_out": float(np.mean([m.excess for m in layers])),
@@ -181,7 +181,7 @@ def modules(cfg: Parts, seeds: Sequence[int]) -> list[Result]:
     """A network learns independent functions; its weights may separate as the functions do."""
     task = world(cfg)
     splits = [
-        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), asked=TESTED)
+        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), queries=TESTED)
         for s in seeds
     ]
     return trial(

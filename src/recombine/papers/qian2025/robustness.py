@@ -154,7 +154,7 @@ def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
     """A network of independent functions meets shifted inputs, activity noise and retraining."""
     task = independent_sines(cfg.count, seed=cfg.drawn, nested=True)
     splits = [
-        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), asked=TESTED)
+        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), queries=TESTED)
         for s in seeds
     ]
 
@@ -213,7 +213,8 @@ claim(
     source="abstract, without a number",
     reason=(
         "the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson noise; "
-        "the abstract promises less error, not half"
+        "the abstract promises less error, not half; at the paper's length, tried on seeds 0 to 4, "
+        "the ratio was 0.87"
     ),
     oracle=ORACLE,
 )

@@ -62,7 +62,9 @@ def inverse(cfg: Inverse, seeds: Sequence[int]) -> list[Result]:
     }
     tasks = [concatenated_vectors(cfg.slots, cfg.latents, cfg.outputs, seed=s) for s in seeds]
     splits = [
-        t.split(supports[cfg.support], n=cfg.samples, asked=cfg.asked, rng=np.random.default_rng(s))
+        t.split(
+            supports[cfg.support], n=cfg.samples, queries=cfg.asked, rng=np.random.default_rng(s)
+        )
         for t, s in zip(tasks, seeds, strict=True)
     ]
     build: Callable[..., nn.Module] = partial(mlp, width=cfg.slots * cfg.width, depth=1)
@@ -101,7 +103,7 @@ on_all = partial(
 claim(
     "wiedemer2023.inverse",
     name="readers_fit_what_they_see",
-    sentence="Both networks read the training combinations.",
+    sentence="Both networks recover the latents of the training combinations.",
     score="r2_id",
     above=0.95,
     what="smallest R² on the training support",
@@ -120,7 +122,8 @@ on_all(
 )
 on_all(
     name="one_reader_needs_all_combinations",
-    sentence="One network for all slots reads all combinations if it was trained on them.",
+    sentence="One network for all slots recovers the latents of all combinations if it was trained "
+    "on them.",
     above=0.95,
     runs=runs("normal", supports=["random"]),
     paper="0.98",
@@ -137,7 +140,8 @@ on_all(
 )
 on_all(
     name="one_reader_is_worse_from_single_slots",
-    sentence="Trained on one slot at a time, one network for all slots loses accuracy on all.",
+    sentence="Trained on one slot at a time, one network for all slots recovers the latents of all "
+    "combinations only in part.",
     below=0.95,
     runs=runs("normal", supports=["orthogonal"]),
     paper="0.43",

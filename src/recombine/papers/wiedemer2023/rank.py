@@ -202,7 +202,7 @@ claim(
     source="ours: 15 and 18 of 18, derived by hand",
 )
 def a_third_plane_shows_what_was_hidden(records: Evidence[Record]) -> Verdict:
-    """A second plane with the front sprite elsewhere determines what it hid of the back sprite."""
+    """A third plane, with the front sprite elsewhere, determines the rest of the back sprite."""
     before, after = (float(scores(run, "stack_2")[0]) for _, run in records.items())
     missing = 18 - after if before < 18 else 18.0
     return exact(missing, below=0.5, what="missing rank with the third plane, of 18")

@@ -158,7 +158,7 @@ def latents(cfg: Scenes, data: Data) -> Tensor:
 
 
 def inspect(cfg: Scenes, model: Layered, reader: Readout, data: Data) -> dict[str, float]:
-    """Score the reconstruction, what is read from slots, and whether each slot is one object."""
+    """Score reconstruction, latents read from slots, and whether each slot is one object."""
     z, labels = encode(model, data.x), scene_labels(data.z, **look(cfg))
     return {
         "r2": variance_weighted_r2(decode(model, z), data.y),

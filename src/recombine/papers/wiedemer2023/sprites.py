@@ -91,7 +91,7 @@ def worlds(cfg: Sprites, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Build the task, and split it for each seed."""
     task, support = world(cfg), sprite_support(cfg.support, cfg.factors)
     rngs = [np.random.default_rng(seed) for seed in seeds]
-    return task, [task.split(support, n=cfg.samples, asked=cfg.asked, rng=r) for r in rngs]
+    return task, [task.split(support, n=cfg.samples, queries=cfg.asked, rng=r) for r in rngs]
 
 
 def alone(cfg: Sprites, *, opacity: bool = False) -> Part:
@@ -158,7 +158,7 @@ def certified(cfg: Sprites) -> Certified:
 
 
 def shows_sprite_2(cfg: Sprites, z: Points) -> Tensor:
-    """Tell which pixels (n, rows, columns) show mostly sprite 2."""
+    """Mark the pixels (n, rows, columns) that show mostly sprite 2."""
     draw, dim = alone(cfg), z.shape[1] // 2
     points = torch.as_tensor(z, dtype=torch.float32)
     cover = [draw(points[:, at : at + dim]).sum(dim=1) > 0 for at in (0, dim)]

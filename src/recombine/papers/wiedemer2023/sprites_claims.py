@@ -1,4 +1,4 @@
-"""Claims on sprites: what compositional and monolithic decoders make of held-out pairs."""
+"""Claims on sprites: compositional and monolithic decoders on held-out pairs."""
 
 from collections.abc import Callable
 from functools import partial

@@ -105,7 +105,7 @@ def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
     kind = (cfg.combine, 2, cfg.latents, cfg.outputs, cfg.offset)
     tasks = [composed_vectors(*kind, seed=seed) for seed in seeds]
     splits = [
-        task.split(support, n=cfg.samples, asked=cfg.asked, rng=np.random.default_rng(seed))
+        task.split(support, n=cfg.samples, queries=cfg.asked, rng=np.random.default_rng(seed))
         for task, seed in zip(tasks, seeds, strict=True)
     ]
     build: Callable[..., nn.Module] = partial(monolithic, width=3 * cfg.width // 2, depth=2)
@@ -157,7 +157,7 @@ MONOLITHIC = {
     f"monolithic, {name}": {**fields, "model": "monolithic"}
     for name, fields in {**OTHERS, **PRODUCTS}.items()
 }
-PILOT = "bounds lean on pilots of 1 to 3 seeds"
+PILOT = "bounds are based on pilots of 1 to 3 seeds"
 
 on_all_pairs = partial(
     claim, "wiedemer2023.vectors", score="r2_all", what="R² on all pairs", oracle=PILOT
@@ -177,7 +177,7 @@ claim(
 )
 on_all_pairs(
     name="sums_are_composed",
-    sentence="Components that add up are learned from a cross well enough for all pairs.",
+    sentence="Trained on a cross, a compositional network of sums generalizes to all pairs.",
     above=0.99,
     runs=run("add", "corner"),
     source="text: Theorem 1; ours: a pilot gave 0.997",
@@ -204,7 +204,8 @@ claim(
 )
 on_all_pairs(
     name="full_rank_is_not_enough",
-    sentence="From that cross, products are not composed in practice, although the rank is full.",
+    sentence="Trained on that cross, compositional networks of products do not generalize, "
+    "although the rank is full.",
     below=0.0,
     runs=run("product", "corner"),
     source="ours: pilots gave -10.5; -18.8, -23.0, -19.7",
@@ -212,7 +213,7 @@ on_all_pairs(
 )
 on_all_pairs(
     name="the_middle_is_a_better_anchor",
-    sentence="From a cross through the center of the space, products are composed.",
+    sentence="Trained on a cross through the center of the space, they generalize to all pairs.",
     above=0.95,
     runs=run("product", "center"),
     source="ours: a pilot gave 0.997, 0.998, 0.990",
@@ -220,7 +221,7 @@ on_all_pairs(
 )
 on_all_pairs(
     name="factors_away_from_zero_are_composed",
-    sentence="Factors bounded away from zero are composed from a cross through the corner, too.",
+    sentence="If factors are bounded away from zero, a cross through the corner suffices, too.",
     above=0.8,
     runs=run("product", "corner", offset=BOUNDED),
     source="ours: a pilot gave 0.968, 0.903, 0.909",
@@ -228,7 +229,8 @@ on_all_pairs(
 )
 on_all_pairs(
     name="a_broad_diagonal_suffices",
-    sentence="From a band around the diagonal, sums, products and soft occlusion are composed.",
+    sentence="Trained on a band around the diagonal, compositional networks of sums, products and "
+    "soft occlusion generalize to all pairs.",
     above=0.95,
     what="smallest R² on all pairs of three compositions",
     runs=run("add", "broad") | run("product", "broad") | run("sigmoid", "broad"),
@@ -241,7 +243,8 @@ on_all_pairs(
 )
 on_all_pairs(
     name="soft_occlusion_of_vectors_tells_nothing",
-    sentence="Under soft occlusion, a monolithic network composes a cross about as well.",
+    sentence="Under soft occlusion, a monolithic network trained on a cross generalizes about as "
+    "well.",
     compare="compositional - monolithic",
     below=0.1,
     what="R² of two networks minus R² of one, on all pairs",
@@ -251,6 +254,7 @@ on_all_pairs(
     },
     source="ours: a pilot gave 0.864 and 0.917",
     role="beyond",
+    second=True,
 )
 
 
@@ -264,9 +268,21 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(np.corrcoef(first, second)[0, 1].round(12))
 
 
-@claim("wiedemer2023.vectors", runs=PRODUCTS, source="ours", role="beyond")
+@claim(
+    "wiedemer2023.vectors",
+    runs=PRODUCTS,
+    source="ours",
+    role="beyond",
+    second=True,
+    reason=(
+        "from a cross through the center, the median R² of the second stage is 0.995 although its "
+        "smallest singular value, 0.015, is the least of the seven; the paper's size was not tried"
+    ),
+)
 def conditioning_predicts_success(records: Evidence[Record]) -> Verdict:
-    """The larger the certificate's smallest singular value, the better products are composed."""
+    """The larger the certificate's smallest singular value, the better networks of products
+    generalize.
+    """
     sigma, r2 = (
         np.stack([scores(run, name) for _, run in records.items()], axis=1)  # (seeds, runs)
         for name in ("sigma_min", "r2_all")

@@ -14,7 +14,7 @@ from recombine.core.error import Refused, nearest
 from recombine.core.npz import unpack
 from recombine.tasks.banks.files import MOST_BYTES, reading
 
-# The papers' files, and how they are split: images to train, to choose, and to test.
+# The papers' files, and how they are split: training, validation and test images.
 ALBUMS = {
     "sprites": ("4_obj_sprites.npz", (90_000, 5_000, 5_000)),
     "clevr6": ("clevr_6.npz", (49_483, 2_000, 2_000)),

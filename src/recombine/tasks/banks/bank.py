@@ -91,7 +91,7 @@ def load(name: str, data_dir: Path | None = None, cache: Path | None = None) -> 
 
     - data_dir: a folder (or its subfolder called like the bank) with IDX files, an NPZ file with
       arrays `x` and `y`, or one folder of PNG files per class
-    - cache: where `get` keeps banks; of MNIST, Fashion-MNIST and CIFAR-10 the training images
+    - cache: where `get` stores banks (of MNIST, Fashion-MNIST and CIFAR-10, the training images)
     """
     if data_dir is not None:
         return _bank(name, read_folder(name, data_dir))

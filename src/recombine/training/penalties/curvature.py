@@ -18,9 +18,9 @@ def interaction(
     - order: 0 penalizes outputs that depend on several slots (`shared`), 1 squared second
       derivatives across slots, 2 third ones; all are summed over outputs and averaged over points
     - points: how many examples of the batch to use, from the first (default: all)
-    - recombined: evaluate where slots of different examples meet, instead of at encoded examples
+    - recombined: evaluate at recombined slots of different examples, not at encoded examples
 
-    The code must not be free to grow, or derivatives shrink at no cost (Brady et al. 2024).
+    Use a code of fixed scale; otherwise derivatives shrink at no cost (Brady et al. 2024).
     """
     if order not in (0, 1, 2):
         raise Refused(f"interaction() needs order 0, 1 or 2; got {order}.")

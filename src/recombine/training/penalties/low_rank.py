@@ -1,4 +1,4 @@
-"""Penalties on low-rank embeddings, which make a decoder compose (Liang et al. 2025)."""
+"""Penalties on low-rank embeddings, for compositional decoders (Liang et al. 2025)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Penalties on the slots of an autoencoder: what they hold and how they work together."""
+"""Penalties on the slots of an autoencoder: consistency, capacity and attention."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from recombine.training.penalties.base import Batch, Penalty
 def compositional_consistency(
     weight: float = 1.0, *, least: float = 0.0, most: float = 1.0
 ) -> Penalty:
-    """Penalize an encoder that does not recover slots which were decoded in new combinations.
+    """Penalize an encoder that does not recover slots after decoding them in new combinations.
 
     Slots are drawn with replacement from all slots of the batch, whatever their position, decoded
-    and clamped to [`least`, `most`]. The slots that the encoder reads are matched to them, image by
-    image; squared distances are summed over slots, both sides standardized by their own mean and
-    standard deviation. Only the encoder receives gradients. It should start late in training: give
-    `fit` a schedule that is 0 before (Wiedemer et al. 2024).
+    and clamped to [`least`, `most`]. Re-encoded slots are matched to them, image by image; squared
+    distances are summed over slots, after standardizing each side by its own mean and standard
+    deviation. Only the encoder receives gradients. Start it late in training: pass `fit` a
+    schedule that is 0 before (Wiedemer et al. 2024).
     """
 
     def penalty(model: nn.Module, batch: Batch) -> Tensor:

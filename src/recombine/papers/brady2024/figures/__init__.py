@@ -1,4 +1,4 @@
-"""Figures of brady2024 for the report; importing them loads matplotlib."""
+"""Figures of brady2024; the report imports them."""
 
 # isort: off
 from recombine.papers.brady2024.figures import objects as objects

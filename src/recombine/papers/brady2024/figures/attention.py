@@ -2,22 +2,11 @@
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from recombine.core.registry import figure
 from recombine.papers.brady2024.figures.orders import share_bars
-from recombine.report.plot import (
-    HELD,
-    INK,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    legend,
-    place,
-    styled,
-    words,
-)
+from recombine.report.colors import HELD, MUTED, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 
 
@@ -34,15 +23,14 @@ def errors_of_closed_forms(records: Sequence[Record], arrays_of: Arrays) -> Figu
         "second derivative by two slots": scores["error_second"],
         "product of two slots' derivatives": abs(scores["over"] - 1),
     }
-    with styled():
-        figure = canvas(520, 150)
-        axes = place(figure, 216, 10, 240, 28 * len(rows))
-        share_bars(axes, rows, low=-17, high=-11)
-        axes.set_xlabel("largest error (log scale)")
-        correlation = f"{scores['correlation']:.3f}"
-        text = f"correlation of log second derivatives with log weights: {correlation}"
-        words(figure, 510, 140, text, color=MUTED, ha="right")
-        return figure
+    figure = Figure(520, 150)
+    axes = figure.place(216, 10, 240, 28 * len(rows))
+    share_bars(axes, rows, low=-17, high=-11)
+    axes.set(xlabel="largest error (log scale)")
+    correlation = f"{scores['correlation']:.3f}"
+    text = f"correlation of log second derivatives with log weights: {correlation}"
+    figure.words(510, 140, text, color=MUTED, align="end")
+    return figure
 
 
 @figure("brady2024.conditions")
@@ -55,17 +43,15 @@ def parts_of_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
         return None
     names = {0: "n = 0, disjoint", 1: "n = 1, additive", 2: "n = 2, bilinear"}
     height = 34 * len(scores)
-    with styled():
-        figure = canvas(470, height + 84)
-        axes = place(figure, 120, 30, 230, height)
-        for i, n in enumerate(sorted(scores)):
-            for name, color in (("parts", SEEN), ("merged", HELD)):
-                axes.plot([scores[n][name]], [i], "o", color=color, markersize=9)
-            missing = f"missing rank {scores[n]['missing']:.0f}"
-            words(figure, 366, 30 + 34 * (i + 0.5), missing, color=MUTED)
-        axes.set_yticks(range(len(scores)), [names.get(n, f"n = {n}") for n in sorted(scores)])
-        axes.set(xlim=(0.5, 2.5), ylim=(len(scores) - 0.5, -0.5), xticks=[1, 2])
-        axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.set_xlabel("parts")
-        legend(figure, 120, 14, {"one block": SEEN, "two merged blocks": HELD})
-        return figure
+    figure = Figure(470, height + 84)
+    axes = figure.place(120, 30, 230, height)
+    for i, n in enumerate(sorted(scores)):
+        for name, color in (("parts", SEEN), ("merged", HELD)):
+            axes.plot([scores[n][name]], [i], "o", color=color, size=9)
+        missing = f"missing rank {scores[n]['missing']:.0f}"
+        figure.words(366, 30 + 34 * (i + 0.5), missing, color=MUTED)
+    axes.set(ynames=[names.get(n, f"n = {n}") for n in sorted(scores)])
+    axes.set(xlim=(0.5, 2.5), ylim=(len(scores) - 0.5, -0.5), xticks=[1, 2])
+    axes.set(xlabel="parts")
+    figure.legend(120, 14, {"one block": SEEN, "two merged blocks": HELD})
+    return figure

@@ -1,26 +1,15 @@
 """Figures of Brady et al. 2024: the slots on which pixels depend, and scores by penalty."""
 
 from collections.abc import Mapping, Sequence
+from colorsys import hsv_to_rgb
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import hsv_to_rgb
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    HELD,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    legend,
-    picture,
-    place,
-    seed_rows,
-    styled,
-    words,
-)
+from recombine.report.colors import HELD, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, picture, seed_rows
 from recombine.runs.record import Record
 
 KINDS = {"id": ("in distribution", SEEN), "ood": ("held-out pairs of hues", HELD)}
@@ -31,10 +20,12 @@ SCORES = {
     "r2_recombined": "R² of recombined slots",
 }
 ORDER = (
-    "no penalty, sprites apart",
-    "both penalties, sprites apart",
-    "no penalty, apart, 2 restarts",
-    "both penalties, apart, 2 restarts",
+    "no penalty, three sprites apart",
+    "both penalties, three sprites apart",
+    "no penalty, two apart, 4 restarts",
+    "both penalties, two apart, 4 restarts",
+    "no penalty, two apart, 2 restarts",
+    "both penalties, two apart, 2 restarts",
     "no penalty",
     "capacity only",
     "interaction only",
@@ -52,8 +43,9 @@ def label(config: Mapping[str, Any]) -> str:
     parts = [name for name in ("capacity", "interaction") if config[name]]
     name = "both penalties" if len(parts) == 2 else f"{parts[0]} only" if parts else "no penalty"
     if config.get("apart"):
-        many = config["restarts"]
-        return f"{name}, sprites apart" if many == 4 else f"{name}, apart, {many} restarts"
+        if config["objects"] == 3:
+            return f"{name}, three sprites apart"
+        return f"{name}, two apart, {config['restarts']} restarts"
     if len(parts) == 2 and config["interaction"] > 40:
         return "strong penalties, stopped early"
     return "both, fast rise" if len(parts) == 2 and config["rise"] <= 0.2 else name
@@ -77,21 +69,20 @@ def scores_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
         return None
     names = sorted(groups, key=place_of)
     left, wide, gap, height = 226, 150, 26, 34 * len(names)
-    with styled():
-        figure = canvas(left + len(SCORES) * (wide + gap), height + 82)
-        for s, (score, title) in enumerate(SCORES.items()):
-            axes = place(figure, left + s * (wide + gap), 46, wide, height)
-            rows = {
-                name: {kind: _values(groups[name], score, kind) for kind in KINDS} for name in names
-            }
-            seed_rows(axes, rows, {kind: color for kind, (_, color) in KINDS.items()})
-            axes.set(xlim=(-0.08, 1.05), xticks=[0, 0.5, 1])
-            axes.set_title(title, fontsize=11, loc="left")
-            axes.axvline(0, color=MUTED, linewidth=0.8)
-            if s:
-                axes.set_yticklabels([])
-        legend(figure, left, 14, dict(KINDS.values()))
-        return figure
+    figure = Figure(left + len(SCORES) * (wide + gap), height + 82)
+    for s, (score, title) in enumerate(SCORES.items()):
+        axes = figure.place(left + s * (wide + gap), 46, wide, height)
+        rows = {
+            name: {kind: _values(groups[name], score, kind) for kind in KINDS} for name in names
+        }
+        seed_rows(axes, rows, {kind: color for kind, (_, color) in KINDS.items()})
+        axes.set(xlim=(-0.08, 1.05), xticks=[0, 0.5, 1])
+        axes.set(title=title, title_size=11)
+        axes.mark("x", 0, dash="", width=0.8)
+        if s:
+            axes.set(ynames=[])
+    figure.legend(left, 14, dict(KINDS.values()))
+    return figure
 
 
 def _values(records: Sequence[Record], score: str, kind: str) -> list[float]:
@@ -119,7 +110,7 @@ def attention_of_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure 
 def colored(maps: Any, scene: Any) -> Any:
     """Paint each pixel of a gray scene in its slots' colors; shared pixels are grayer."""
     slots = len(maps)
-    hues = hsv_to_rgb(np.stack([np.arange(slots) / slots, np.ones(slots), np.ones(slots)], axis=1))
+    hues = np.array([hsv_to_rgb(k / slots, 1, 1) for k in range(slots)])
     paint = np.einsum("krc,kd->rcd", maps, hues)
     light = 0.3 + 0.7 * np.clip(scene, 0, 1).max(axis=0)
     return np.clip(paint * light[..., None], 0, 1)
@@ -143,22 +134,21 @@ def _strips(records: Sequence[Record], arrays_of: Arrays, layers: Sequence[str])
     ]
     for name, arrays in settings.items():
         rows.append((head + side + 10 + (len(rows) - 1) * tall, name, arrays, layers))
-    with styled():
-        figure = canvas(
-            left + len(kinds) * (many * side + gap), head + side + 10 + len(settings) * tall
-        )
-        for g, kind in enumerate(kinds):
-            title, color = KINDS[kind]
-            words(figure, left + g * (many * side + gap), 14, title, color=color, fontweight="bold")
-        for top, name, arrays, own in rows:
-            words(figure, left - 10, top + len(own) * side / 2, name, ha="right")
-            for row, layer in enumerate(own):
-                for g, kind in enumerate(kinds):
-                    for i in range(many):
-                        image = np.asarray(arrays[f"{layer}_{kind}"][i], dtype=float)
-                        if layer in ("maps", "attention"):
-                            image = np.moveaxis(colored(image, arrays[f"scene_{kind}"][i]), -1, 0)
-                        x = left + g * (many * side + gap) + i * side
-                        axes = place(figure, x + 1, top + row * side + 1, side - 2, side - 2)
-                        picture(axes, image)
-        return figure
+    figure = Figure(
+        left + len(kinds) * (many * side + gap), head + side + 10 + len(settings) * tall
+    )
+    for g, kind in enumerate(kinds):
+        title, color = KINDS[kind]
+        figure.words(left + g * (many * side + gap), 14, title, color=color, bold=True)
+    for top, name, arrays, own in rows:
+        figure.words(left - 10, top + len(own) * side / 2, name, align="end")
+        for row, layer in enumerate(own):
+            for g, kind in enumerate(kinds):
+                for i in range(many):
+                    image = np.asarray(arrays[f"{layer}_{kind}"][i], dtype=float)
+                    if layer in ("maps", "attention"):
+                        image = np.moveaxis(colored(image, arrays[f"scene_{kind}"][i]), -1, 0)
+                    x = left + g * (many * side + gap) + i * side
+                    axes = figure.place(x + 1, top + row * side + 1, side - 2, side - 2)
+                    picture(axes, image)
+    return figure

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from recombine.core.registry import figure
+from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.numbers import tick
-from recombine.report.plot import HELD, INK, MUTED, SEEN, Arrays, canvas, place, styled, words
+from recombine.report.panel import Axes, Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 from recombine.tasks.interactions import BLOCKS, ORDERS, SIZE
 
@@ -52,19 +51,18 @@ def share_bars(
 
     span = high - low
     for row, (name, value) in enumerate(values.items()):
-        axes.barh(row, at(value), height=0.62, color=HELD if value else MUTED)
+        axes.bar("x", row, at(value), 0.62, color=HELD if value else MUTED)
         inside, text = at(value) > 0.7 * span, "0" if value == 0 else f"{value:.2g}"
         axes.text(
-            at(value) + (-0.02 if inside else 0.02) * span, row, text, va="center", fontsize=10,
-            ha="right" if inside else "left", color="white" if inside else MUTED,
+            at(value) + (-0.02 if inside else 0.02) * span, row, text, size=10,
+            align="end" if inside else "start", color="white" if inside else MUTED,
         )  # fmt: skip
         if random and random.get(name, 0) > 0:
-            axes.plot([at(random[name])] * 2, [row - 0.42, row + 0.42], color=INK, lw=1.4)
+            axes.plot([at(random[name])] * 2, [row - 0.42, row + 0.42], color=INK, width=1.4)
     axes.set(xlim=(0, span), ylim=(len(values) - 0.5, -0.5))
-    axes.set_yticks(range(len(values)), list(values))
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.set(ynames=list(values))
     ends = np.linspace(0, span, 4)
-    axes.set_xticks(ends, [tick(float(10.0 ** (low + end))) for end in ends])
+    axes.set(xticks=ends.tolist(), xformat=lambda end: tick(float(10.0 ** (low + end))))
 
 
 @figure("brady2024.orders")
@@ -79,34 +77,31 @@ def derivatives_by_block(records: Sequence[Record], arrays_of: Arrays) -> Figure
         return None
     side, gap, left, top, columns = 92, 16, 34, 44, 5
     band = top + 2 * (side + gap)
-    with styled():
-        figure = canvas(left + columns * (side + gap), -(-len(tables) // columns) * band)
-        for i, (kind, arrays) in enumerate(tables.items()):
-            down, across = divmod(i, columns)
-            x, y = left + across * (side + gap), down * band
-            for row, line in enumerate(NAMES[kind].split(", ")):
-                words(figure, x, y + 14 + 15 * row, line)
-            for row, (name, label) in enumerate((("second", "D²f"), ("third", "D³f"))):
-                below = y + top + row * (side + gap)
-                _cells(place(figure, x, below, side, side), np.asarray(arrays[name], dtype=float))
-                if not across:
-                    words(figure, 6, below + side / 2, label, color=MUTED, fontsize=12)
-        return figure
+    figure = Figure(left + columns * (side + gap), -(-len(tables) // columns) * band)
+    for i, (kind, arrays) in enumerate(tables.items()):
+        down, across = divmod(i, columns)
+        x, y = left + across * (side + gap), down * band
+        for row, line in enumerate(NAMES[kind].split(", ")):
+            figure.words(x, y + 14 + 15 * row, line)
+        for row, (name, label) in enumerate((("second", "D²f"), ("third", "D³f"))):
+            below = y + top + row * (side + gap)
+            _cells(figure.place(x, below, side, side), np.asarray(arrays[name], dtype=float))
+            if not across:
+                figure.words(6, below + side / 2, label, color=MUTED, size=12)
+    return figure
 
 
 def _cells(axes: Axes, table: np.ndarray) -> None:
     """Draw a table of sizes, cells within blocks in one color and the others in another."""
-    top = table.max() or 1.0
-    for (i, j), value in np.ndenumerate(table / top):
-        if value > 0:
-            color = SEEN if i // SIZE == j // SIZE else HELD
-            cell = Rectangle((j, i), 1, 1, color=color, alpha=0.08 + 0.92 * float(value), lw=0)
-            axes.add_patch(cell)
+    block = np.arange(len(table)) // SIZE
+    within = block[:, None] == block
+    shares = np.where(table > 0, 0.08 + 0.92 * table / (table.max() or 1.0), 0.0)
+    axes.cells(np.where(within, shares, 0.0), SEEN)
+    axes.cells(np.where(within, 0.0, shares), HELD)
     for k in range(1, BLOCKS):
-        axes.axhline(k * SIZE, color=MUTED, linewidth=0.6)
-        axes.axvline(k * SIZE, color=MUTED, linewidth=0.6)
-    axes.set(xlim=(0, len(table)), ylim=(len(table), 0), xticks=[], yticks=[])
-    axes.spines[:].set(visible=True, linewidth=0.8)
+        axes.mark("y", k * SIZE, dash="", width=0.6)
+        axes.mark("x", k * SIZE, dash="", width=0.6)
+    axes.set(frame="closed")
 
 
 @figure("brady2024.orders")
@@ -120,25 +115,24 @@ def shares_across_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure
         return None
     left, top, wide, row, gap = 168, 30, 156, 28, 42
     height = row * len(kinds)
-    with styled():
-        figure = canvas(left + 3 * (wide + gap) + 62, top + height + 34)
-        for n in range(3):
-            x = left + n * (wide + gap)
-            words(figure, x, 14, f"r{n}", fontsize=12)
-            axes = place(figure, x, top, wide, height)
-            scores = {NAMES[kind]: r.scores for kind, r in kinds.items()}
-            values = {name: s[f"r{n}"] for name, s in scores.items()}
-            ratios = {name: s[f"ratio{n}"] for name, s in scores.items() if s[f"ratio{n}"] > 0}
-            random = {name: values[name] / ratio for name, ratio in ratios.items()}
-            share_bars(axes, values, random=random)
-            if n:
-                axes.set_yticks([])
-        words(figure, left + 3 * (wide + gap), 14, "order", fontsize=12)
-        for i, record in enumerate(kinds.values()):
-            order = int(record.scores["order"])
-            text = f"≤ {order}" if order < 3 else "≥ 3"
-            words(figure, left + 3 * (wide + gap), top + row * (i + 0.5), text)
-        return figure
+    figure = Figure(left + 3 * (wide + gap) + 62, top + height + 34)
+    for n in range(3):
+        x = left + n * (wide + gap)
+        figure.words(x, 14, f"r{n}", size=12)
+        axes = figure.place(x, top, wide, height)
+        scores = {NAMES[kind]: r.scores for kind, r in kinds.items()}
+        values = {name: s[f"r{n}"] for name, s in scores.items()}
+        ratios = {name: s[f"ratio{n}"] for name, s in scores.items() if s[f"ratio{n}"] > 0}
+        random = {name: values[name] / ratio for name, ratio in ratios.items()}
+        share_bars(axes, values, random=random)
+        if n:
+            axes.set(ynames=[])
+    figure.words(left + 3 * (wide + gap), 14, "order", size=12)
+    for i, record in enumerate(kinds.values()):
+        order = int(record.scores["order"])
+        text = f"≤ {order}" if order < 3 else "≥ 3"
+        figure.words(left + 3 * (wide + gap), top + row * (i + 0.5), text)
+    return figure
 
 
 @figure("brady2024.kinks")
@@ -154,12 +148,11 @@ def shares_of_a_relu_network(records: Sequence[Record], arrays_of: Arrays) -> Fi
         "small differences": scores["close"],
         "differences as large as the data": scores["differences"],
     }
-    with styled():
-        figure = canvas(500, 132)
-        axes = place(figure, 216, 10, 250, 28 * len(rows))
-        share_bars(axes, rows)
-        axes.set_xlabel("share across blocks, r1 (log scale)")
-        return figure
+    figure = Figure(500, 132)
+    axes = figure.place(216, 10, 250, 28 * len(rows))
+    share_bars(axes, rows)
+    axes.set(xlabel="share across blocks, r1 (log scale)")
+    return figure
 
 
 @figure("brady2024.reparametrized")
@@ -177,13 +170,12 @@ def shares_in_new_coordinates(records: Sequence[Record], arrays_of: Arrays) -> F
     if not scores:
         return None
     left, wide, gap, height = 200, 180, 30, 26 * len(scores)
-    with styled():
-        figure = canvas(left + 2 * (wide + gap), height + 66)
-        for k, name in enumerate(("r1", "r2")):
-            x = left + k * (wide + gap)
-            words(figure, x, 14, name, fontsize=12)
-            axes = place(figure, x, 28, wide, height)
-            share_bars(axes, {label: s[name] for label, s in scores.items()}, low=-6)
-            if k:
-                axes.set_yticks([])
-        return figure
+    figure = Figure(left + 2 * (wide + gap), height + 66)
+    for k, name in enumerate(("r1", "r2")):
+        x = left + k * (wide + gap)
+        figure.words(x, 14, name, size=12)
+        axes = figure.place(x, 28, wide, height)
+        share_bars(axes, {label: s[name] for label, s in scores.items()}, low=-6)
+        if k:
+            axes.set(ynames=[])
+    return figure

@@ -3,22 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    HELD,
-    LINES,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    legend,
-    logarithmic,
-    place,
-    seed_rows,
-    styled,
-)
+from recombine.report.colors import HELD, LINES, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 
 GENERATORS = ("disjoint", "additive", "bilinear", "entangled")
@@ -63,14 +51,13 @@ def slots_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
         return None
     rows = {label: {"sis": [r.scores["sis"] for r in runs]} for label, runs in groups.items()}
     height = 26 * len(rows)
-    with styled():
-        figure = canvas(500, height + 58)
-        axes = place(figure, 190, 12, 290, height)
-        seed_rows(axes, rows, {"sis": SEEN})
-        axes.axvline(0.95, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set_xlim(-0.03, 1.03)
-        axes.set_xlabel(MATCHED)
-        return figure
+    figure = Figure(500, height + 58)
+    axes = figure.place(190, 12, 290, height)
+    seed_rows(axes, rows, {"sis": SEEN})
+    axes.mark("x", 0.95)
+    axes.set(xlim=(-0.03, 1.03))
+    axes.set(xlabel=MATCHED)
+    return figure
 
 
 @figure("brady2024.vectors")
@@ -82,30 +69,26 @@ def restarts_by_objective(records: Sequence[Record], arrays_of: Arrays) -> Figur
     if not groups:
         return None
     head = 14 + 20 * ((len(groups) + 1) // 2)
-    with styled():
-        figure = canvas(500, head + 300)
-        axes = place(figure, 60, head, 424, 246)
-        for i, (label, runs) in enumerate(groups.items()):
-            color = LINES[i % len(LINES)]
-            restarts = [(r.scores, k + 1) for r in runs for k in range(r.config["restarts"])]
-            axes.plot(
-                [scores[f"objective_{k}"] for scores, k in restarts],
-                [scores[f"sis_{k}"] for scores, k in restarts],
-                "o", color=color, markersize=6, alpha=0.55, markeredgewidth=0, label=label,
-            )  # fmt: skip
-            axes.plot(
-                [r.scores["objective"] for r in runs], [r.scores["sis"] for r in runs], "o",
-                color="none", markersize=9, markeredgecolor=color, markeredgewidth=1.2,
-            )  # fmt: skip
-        axes.set_ylim(-0.05, 1.05)
-        logarithmic(axes, "x")
-        axes.set_xlabel("objective: error plus penalty (log scale)")
-        axes.set_ylabel("R² matched - R² other")
-        axes.legend(
-            frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2,
-            handletextpad=0.2, columnspacing=1.6, labelspacing=0.35,
+    figure = Figure(500, head + 300)
+    axes = figure.place(60, head, 424, 246)
+    for i, (label, runs) in enumerate(groups.items()):
+        color = LINES[i % len(LINES)]
+        restarts = [(r.scores, k + 1) for r in runs for k in range(r.config["restarts"])]
+        axes.plot(
+            [scores[f"objective_{k}"] for scores, k in restarts],
+            [scores[f"sis_{k}"] for scores, k in restarts],
+            "o", color=color, size=6, alpha=0.55, label=label,
         )  # fmt: skip
-        return figure
+        axes.plot(
+            [r.scores["objective"] for r in runs], [r.scores["sis"] for r in runs], "o",
+            color=color, size=9, hollow=True,
+        )  # fmt: skip
+    axes.set(ylim=(-0.05, 1.05))
+    axes.log("x")
+    axes.set(xlabel="objective: error plus penalty (log scale)")
+    axes.set(ylabel="R² matched - R² other")
+    axes.legend("above", columns=2)
+    return figure
 
 
 def training_of(config: Mapping[str, Any]) -> str:
@@ -133,12 +116,11 @@ def the_hidden_corner(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     if not rows:
         return None
     left, head, height = 266, 34, 34 * len(rows)
-    with styled():
-        figure = canvas(580, head + height + 46)
-        axes = place(figure, left, head, 295, height)
-        seed_rows(axes, rows, {name: color for name, (_, color) in kinds.items()})
-        axes.axvline(1, color=MUTED, linewidth=1, dashes=(3, 3))
-        logarithmic(axes, "x", least=FLOOR)
-        axes.set_xlabel("variance left unexplained, 1 - R² (log scale)")
-        legend(figure, left, 14, dict(kinds.values()))
-        return figure
+    figure = Figure(580, head + height + 46)
+    axes = figure.place(left, head, 295, height)
+    seed_rows(axes, rows, {name: color for name, (_, color) in kinds.items()})
+    axes.mark("x", 1)
+    axes.log("x", least=FLOOR)
+    axes.set(xlabel="variance left unexplained, 1 - R² (log scale)")
+    figure.legend(left, 14, dict(kinds.values()))
+    return figure

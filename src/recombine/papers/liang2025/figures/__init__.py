@@ -1,4 +1,4 @@
-"""Figures of liang2025 for the report; importing them loads matplotlib."""
+"""Figures of liang2025; the report imports them."""
 
 # isort: off
 from recombine.papers.liang2025.figures import hidden_square as hidden_square

@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from recombine.core.registry import figure
+from recombine.report.colors import LINES, MUTED
 from recombine.report.grid import outline
-from recombine.report.plot import LINES, MUTED, Arrays, canvas, heat_maps, place, styled
+from recombine.report.panel import Axes, Figure
+from recombine.report.plot import Arrays, heat_maps
 from recombine.runs.record import Record
 
 Kind = tuple[Any, ...]
@@ -35,6 +33,7 @@ CURES = {
     (True, True): " + both penalties",
 }
 FLOOR = 1e-6  # smaller shares of energy are not drawn
+SHARES = {1e-6: "10⁻⁶", 1e-4: "10⁻⁴", 1e-2: "0.01", 1.0: "1"}  # ticks
 
 
 def kind(record: Record) -> Kind:
@@ -128,25 +127,19 @@ def embeddings(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         return None
     side, left, top = 62, 104, 24
     count = rows[0][1].shape[1]
-    with styled():
-        figure = canvas(left + 2 * count * side + 26, top + len(rows) * side + 8)
-        for i, (label, images) in enumerate(rows):
-            for factor in range(2):
-                for k in range(count):
-                    at = left + (factor * count + k) * side + 16 * factor
-                    axes = place(figure, at, top + i * side, side - 5, side - 5)
-                    image = images[factor, min(k, images.shape[1] - 1)]
-                    most = float(np.abs(image).max()) or 1.0
-                    axes.imshow(image, cmap="RdBu_r", vmin=-most, vmax=most, interpolation="none")
-                    axes.set(xticks=[], yticks=[])
-                    axes.spines[:].set_visible(False)
-                    if not i and not k:
-                        axes.set_title(f"values of {'xy'[factor]}", fontsize=12, loc="left")
-                    if not factor and not k:
-                        axes.set_ylabel(
-                            label, rotation=0, ha="right", va="center", fontsize=11, labelpad=6
-                        )
-        return figure
+    figure = Figure(left + 2 * count * side + 26, top + len(rows) * side + 8)
+    for i, (label, images) in enumerate(rows):
+        figure.words(left - 8, top + i * side + (side - 5) / 2, label, align="end")
+        for factor in range(2):
+            for k in range(count):
+                at = left + (factor * count + k) * side + 16 * factor
+                axes = figure.place(at, top + i * side, side - 5, side - 5)
+                image = images[factor, min(k, images.shape[1] - 1)]
+                most = float(np.abs(image).max()) or 1.0
+                axes.imshow(image, "diverging", -most, most)
+                if not i and not k:
+                    axes.set(title=f"values of {'xy'[factor]}")
+    return figure
 
 
 def some(count: int, most: int = 8) -> list[int]:
@@ -184,34 +177,26 @@ def volume_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         return None
     side, left, top, tall = 104, 52, 22, 150
     columns = max(len(some(len(arrays["transport_layers"]))) for arrays in rows.values())
-    with styled():
-        figure = canvas(left + columns * (side + 10), len(rows) * tall)
-        for i, (label, arrays) in enumerate(rows.items()):
-            for j, at in enumerate(some(len(arrays["transport_layers"]))):
-                axes = place(figure, left + j * (side + 10), i * tall + top + 16, side, side)
-                _volume(axes, np.asarray(arrays["transport_maps"][at]), arrays["support"])
-                axes.set_title(
-                    f"{title(str(arrays['transport_layers'][at]))}\n"
-                    f"F = {arrays['transport_factorization'][at]:.3f}",
-                    fontsize=11, loc="left", linespacing=1.1,
-                )  # fmt: skip
-                if not j:
-                    axes.set_ylabel(label, rotation=0, ha="right", va="center", labelpad=8)
-        return figure
+    figure = Figure(left + columns * (side + 10), len(rows) * tall)
+    for i, (label, arrays) in enumerate(rows.items()):
+        figure.words(left - 8, i * tall + top + 16 + side / 2, label, color=MUTED, align="end")
+        for j, at in enumerate(some(len(arrays["transport_layers"]))):
+            axes = figure.place(left + j * (side + 10), i * tall + top + 16, side, side)
+            _volume(axes, np.asarray(arrays["transport_maps"][at]), arrays["support"])
+            axes.set(
+                title=f"{title(str(arrays['transport_layers'][at]))}\n"
+                f"F = {arrays['transport_factorization'][at]:.3f}",
+                title_size=11,
+            )
+    return figure
 
 
 def _volume(axes: Axes, table: NDArray[Any], support: NDArray[np.bool_]) -> None:
     """Draw one map with x to the right and y downwards, as in an image."""
     spread = 3 * float(table.std()) or 1.0
     low, high = float(table.mean()) - spread, float(table.mean()) + spread
-    axes.imshow(table.T, cmap="viridis", vmin=low, vmax=high, interpolation="none", aspect="auto")
-    for width, color in ((3.2, "#14141c"), (1.4, "#ffffff")):  # cased, to be seen on any color
-        axes.add_collection(
-            LineCollection(outline(support), colors=color, linewidths=width, clip_on=False),
-            autolim=False,
-        )
-    axes.spines[:].set_visible(False)
-    axes.set(xticks=[], yticks=[])
+    axes.imshow(table.T, low=low, high=high)
+    axes.outline(outline(support))
 
 
 @figure("liang2025.hidden_square")
@@ -238,26 +223,22 @@ def spectra(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             break
     if not spectra_of:
         return None
-    with styled():
-        figure = canvas(62 + 200 * len(spectra_of), 250)
-        for i, (label, layers) in enumerate(spectra_of.items()):
-            axes = place(figure, 58 + 200 * i, 26, 176, 180)
-            terms = np.arange(1, layers.shape[1] + 1)
-            shades = np.linspace(0.2, 1.0, len(layers))
-            for values, shade in zip(layers, shades, strict=True):
-                shown = values > FLOOR
-                axes.plot(
-                    terms[shown], values[shown], color=LINES[0], alpha=shade, linewidth=1.6,
-                    marker="o", markersize=2.5,
-                )  # fmt: skip
-            axes.set(yscale="log", ylim=(FLOOR, 1.6), xlim=(0.5, len(terms) + 0.5))
-            axes.xaxis.set_major_locator(FixedLocator([1, 4, 8, 12, 16]))
-            axes.yaxis.set_major_locator(FixedLocator([1e-6, 1e-4, 1e-2, 1]))
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.set_yticklabels(["10⁻⁶", "10⁻⁴", "0.01", "1"] if not i else [])
-            axes.grid(axis="y", color=MUTED, alpha=0.18, linewidth=0.8)
-            axes.set_title(label, fontsize=12, loc="left")
-            axes.set_xlabel("term")
-            if not i:
-                axes.set_ylabel("share of the energy", labelpad=2)
-        return figure
+    figure = Figure(62 + 200 * len(spectra_of), 250)
+    for i, (label, layers) in enumerate(spectra_of.items()):
+        axes = figure.place(58 + 200 * i, 26, 176, 180)
+        terms = np.arange(1, layers.shape[1] + 1)
+        shades = np.linspace(0.2, 1.0, len(layers))
+        for values, shade in zip(layers, shades, strict=True):
+            shown = values > FLOOR
+            axes.plot(
+                terms[shown], values[shown], "o-", color=LINES[0], alpha=shade, width=1.6, size=2.5
+            )
+        axes.log("y")
+        axes.set(ylim=(FLOOR, 1.6), xlim=(0.5, len(terms) + 0.5), xticks=[1, 4, 8, 12, 16])
+        axes.set(yticks=list(SHARES), yformat=lambda v, i=i: "" if i else SHARES[v])
+        axes.set(ygrid=True)
+        axes.set(title=label)
+        axes.set(xlabel="term")
+        if not i:
+            axes.set(ylabel="share of the energy")
+    return figure

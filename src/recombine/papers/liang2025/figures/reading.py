@@ -1,12 +1,13 @@
-"""Figure of Liang et al. 2025: reading a bump's position next to drawing it."""
+"""Figure of Liang et al. 2025: reading a bump's position against rendering it."""
 
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import INK, LINES, Arrays, canvas, place, styled
+from recombine.report.colors import INK, LINES
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 
 WHERE = {
@@ -24,21 +25,20 @@ def places(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """
     if not records:
         return None
-    with styled():
-        figure = canvas(460, 290)
-        axes = place(figure, 56, 36, 380, 200)
-        for i, (way, label) in enumerate(WAYS.items()):
-            chosen = [r for r in records if r.config["direction"] == way]
-            for j, score in enumerate(WHERE):
-                shares = [r.scores[score] for r in chosen if score in r.scores]
-                at = j + 0.24 * (i - 0.5)
-                name = label if not j else None
-                axes.plot([at] * len(shares), shares, "o", color=LINES[i], alpha=0.6, label=name)
-                if shares:
-                    mean = float(np.mean(shares))
-                    axes.plot([at], [mean], "_", color=INK, markersize=16, markeredgewidth=2)
-        axes.set(ylim=(-0.04, 1.04), xlim=(-0.5, len(WHERE) - 0.5))
-        axes.set_xticks(range(len(WHERE)), list(WHERE.values()))
-        axes.set_ylabel("share of bumps in place")
-        axes.legend(frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
-        return figure
+    figure = Figure(460, 290)
+    axes = figure.place(56, 36, 380, 200)
+    for i, (way, label) in enumerate(WAYS.items()):
+        chosen = [r for r in records if r.config["direction"] == way]
+        for j, score in enumerate(WHERE):
+            shares = [r.scores[score] for r in chosen if score in r.scores]
+            at = j + 0.24 * (i - 0.5)
+            name = label if not j else None
+            axes.plot([at] * len(shares), shares, "o", color=LINES[i], alpha=0.6, label=name)
+            if shares:
+                mean = float(np.mean(shares))
+                axes.plot([at], [mean], "_", color=INK, size=16, width=2)
+    axes.set(ylim=(-0.04, 1.04), xlim=(-0.5, len(WHERE) - 0.5))
+    axes.set(xnames=list(WHERE.values()))
+    axes.set(ylabel="share of bumps in place")
+    axes.legend("above", columns=2)
+    return figure

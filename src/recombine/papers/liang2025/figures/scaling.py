@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, Arrays, canvas, place, styled
+from recombine.report.colors import LINES
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 from recombine.theory.growth import power
 
@@ -21,43 +21,40 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     sides = sorted({r.config["side"] for r in runs})
     if not sides:
         return None
-    with styled():
-        figure = canvas(460, 340)
-        axes = place(figure, 66, 60, 374, 220)
-        for i, stripes in enumerate(sorted({r.config["stripes"] for r in runs})):
-            chosen = [r for r in runs if r.config["stripes"] == stripes]
-            x = np.array([r.config["side"] for r in chosen], dtype=np.float64)
-            y = np.array([r.scores["least"] for r in chosen])
-            known = np.array([r.scores["reached"] > 0 for r in chosen])
-            name = f"{stripes:g} stripes per bump" if stripes else "bumps alone"
-            order = np.unique([r.seed for r in chosen], return_inverse=True)[1]
-            apart = 0.012 * (order - order.mean()) + 0.04 * (i - 0.5)  # equal numbers side by side
-            at = x * np.exp(apart)
+    figure = Figure(460, 340)
+    axes = figure.place(66, 60, 374, 220)
+    for i, stripes in enumerate(sorted({r.config["stripes"] for r in runs})):
+        chosen = [r for r in runs if r.config["stripes"] == stripes]
+        x = np.array([r.config["side"] for r in chosen], dtype=np.float64)
+        y = np.array([r.scores["least"] for r in chosen])
+        known = np.array([r.scores["reached"] > 0 for r in chosen])
+        name = f"{stripes:g} stripes per bump" if stripes else "bumps alone"
+        order = np.unique([r.seed for r in chosen], return_inverse=True)[1]
+        apart = 0.012 * (order - order.mean()) + 0.04 * (i - 0.5)  # equal numbers side by side
+        at = x * np.exp(apart)
+        axes.plot(
+            at[known], y[known], "o", color=LINES[i], size=6, alpha=0.6,
+            width=0,
+        )  # fmt: skip
+        axes.plot(
+            at[~known], y[~known], "^", color=LINES[i], size=7,
+            hollow=True,
+        )  # fmt: skip
+        if len(set(x)) > 1:
+            fitted = power(x, y, known.tolist())
+            ends = np.array([min(x) / 1.05, max(x) * 1.05])
+            low, high = fitted.interval
+            name += f": exponent {fitted.rate:.2f} [{low:.2f}, {high:.2f}]".replace("inf", "∞")
             axes.plot(
-                at[known], y[known], "o", color=LINES[i], markersize=6, alpha=0.6,
-                markeredgewidth=0,
+                ends, [fitted.at(e) for e in ends], color=LINES[i], width=1.6,
+                dash="" if fitted.closed else "dashed", label=name,
             )  # fmt: skip
-            axes.plot(
-                at[~known], y[~known], "^", color=LINES[i], markersize=7,
-                markerfacecolor="none",
-            )  # fmt: skip
-            if len(set(x)) > 1:
-                fitted = power(x, y, known.tolist())
-                ends = np.array([min(x) / 1.05, max(x) * 1.05])
-                low, high = fitted.interval
-                name += f": exponent {fitted.rate:.2f} [{low:.2f}, {high:.2f}]".replace("inf", "∞")
-                axes.plot(
-                    ends, [fitted.at(e) for e in ends], color=LINES[i], linewidth=1.6,
-                    linestyle="-" if fitted.closed else "--", label=name,
-                )  # fmt: skip
-            else:
-                axes.plot([], [], color=LINES[i], label=name)
-        axes.set(xscale="log", yscale="log")
-        axes.xaxis.set_major_locator(FixedLocator(sides))
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
-            axis.set_minor_locator(NullLocator())
-        axes.set_xlabel("side of the image in pixels (log scale)")
-        axes.set_ylabel("samples needed (log scale)")
-        axes.legend(frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(0, 1))
-        return figure
+        else:
+            axes.plot([], [], color=LINES[i], label=name)
+    axes.log("x")
+    axes.log("y")
+    axes.set(xticks=sides, xformat="{:,.0f}".format, yformat="{:,.0f}".format)
+    axes.set(xlabel="side of the image in pixels (log scale)")
+    axes.set(ylabel="samples needed (log scale)")
+    axes.legend("above")
+    return figure

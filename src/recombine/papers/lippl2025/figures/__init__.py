@@ -1,4 +1,4 @@
-"""Figures of lippl2025 for the report; importing them loads matplotlib."""
+"""Figures of lippl2025; the report imports them."""
 
 # isort: off
 from recombine.papers.lippl2025.figures import kernels as kernels

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
 from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
-from recombine.report.plot import INK, LINES, MUTED, Arrays, canvas, logarithmic, place, styled
+from recombine.report.colors import INK, LINES, MUTED
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 from recombine.theory import leak
 
@@ -24,20 +25,19 @@ def salience_by_depth(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     }
     if not points:
         return None
-    with styled():
-        figure = canvas(460, 290)
-        axes = place(figure, 60, 14, 376, 220)
-        depths = sorted(points)
-        values = [points[d] for d in depths]
-        axes.plot(depths, values, "o-", color=LINES[0], markersize=6, label="computed")
-        axes.plot(*zip(*RELU_PAIRS.items(), strict=True), "x", color=INK, label="published")
-        axes.set(xscale="log", ylim=(0, 0.5))
-        axes.set_xticks(depths, [f"{d:g}" for d in depths], minor=False)
-        axes.set_xticks([], minor=True)
-        axes.set_xlabel("hidden layers (log scale)")
-        axes.set_ylabel("salience of a component, S(1;2)")
-        axes.legend(frameon=False, fontsize=11)
-        return figure
+    figure = Figure(460, 290)
+    axes = figure.place(60, 14, 376, 220)
+    depths = sorted(points)
+    values = [points[d] for d in depths]
+    axes.plot(depths, values, "o-", color=LINES[0], size=6, label="computed")
+    axes.plot([*RELU_PAIRS], [*RELU_PAIRS.values()], "x", color=INK, label="published")
+    axes.log("x")
+    axes.set(ylim=(0, 0.5))
+    axes.set(xticks=depths)
+    axes.set(xlabel="hidden layers (log scale)")
+    axes.set(ylabel="salience of a component, S(1;2)")
+    axes.legend()
+    return figure
 
 
 @figure("lippl2025.additivity")
@@ -54,17 +54,16 @@ def gaps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         groups.setdefault(label, []).append(max(r.scores["gap"], 1e-18))
     if not groups:
         return None
-    with styled():
-        figure = canvas(460, 34 * len(groups) + 64)
-        axes = place(figure, 216, 10, 224, 34 * len(groups))
-        for i, label in enumerate(groups):
-            axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
-        axes.axvline(1e-9, color=MUTED, linewidth=1, dashes=(3, 3))
-        logarithmic(axes, "x")
-        axes.set_ylim(len(groups) - 0.5, -0.5)
-        axes.set_yticks(range(len(groups)), list(groups))
-        axes.set_xlabel("largest difference (log scale)")
-        return figure
+    figure = Figure(460, 34 * len(groups) + 64)
+    axes = figure.place(216, 10, 224, 34 * len(groups))
+    for i, label in enumerate(groups):
+        axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
+    axes.mark("x", 1e-9)
+    axes.log("x")
+    axes.set(ylim=(len(groups) - 0.5, -0.5))
+    axes.set(ynames=list(groups))
+    axes.set(xlabel="largest difference (log scale)")
+    return figure
 
 
 @figure("lippl2025.dispersed")
@@ -78,17 +77,16 @@ def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     }
     if not curves:
         return None
-    with styled():
-        figure = canvas(460, 290)
-        axes = place(figure, 56, 14, 380, 220)
-        for i, (label, values) in enumerate(sorted(curves.items())):
-            axes.plot([*PUBLISHED], values, color=LINES[i], label=label)
-        axes.plot([*PUBLISHED], [*PUBLISHED.values()], "x", color=INK, label="published")
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("salience of a component, S(1;2)")
-        axes.set_ylabel("mean squared error")
-        axes.legend(frameon=False, fontsize=11)
-        return figure
+    figure = Figure(460, 290)
+    axes = figure.place(56, 14, 380, 220)
+    for i, (label, values) in enumerate(sorted(curves.items())):
+        axes.plot([*PUBLISHED], values, color=LINES[i], label=label)
+    axes.plot([*PUBLISHED], [*PUBLISHED.values()], "x", color=INK, label="published")
+    axes.set(ylim=(0, None))
+    axes.set(xlabel="salience of a component, S(1;2)")
+    axes.set(ylabel="mean squared error")
+    axes.legend()
+    return figure
 
 
 @figure("lippl2025.puzzles")
@@ -103,22 +101,20 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             accuracies.append(r.scores["accuracy"])
     if not tasks:
         return None
-    with styled():
-        figure = canvas(460, 32 * len(tasks) + 74)
-        axes = place(figure, 200, 10, 240, 32 * len(tasks))
-        for i, (solvable, accuracies) in enumerate(tasks.values()):
-            axes.plot(accuracies, [i] * len(accuracies), "o", color=LINES[0], alpha=0.6)
-            word = "solvable" if solvable else "impossible"
-            axes.text(
-                -0.04, i, word, color=INK if solvable else MUTED, ha="right", va="center",
-                transform=axes.get_yaxis_transform(), fontsize=11,
-            )  # fmt: skip
-        axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5))
-        axes.axvline(0.5, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set_yticks(range(len(tasks)), list(tasks))
-        axes.tick_params(axis="y", pad=78)
-        axes.set_xlabel("accuracy of kernels, one dot per salience")
-        return figure
+    figure = Figure(460, 32 * len(tasks) + 74)
+    axes = figure.place(200, 10, 240, 32 * len(tasks))
+    for i, (solvable, accuracies) in enumerate(tasks.values()):
+        axes.plot(accuracies, [i] * len(accuracies), "o", color=LINES[0], alpha=0.6)
+        word = "solvable" if solvable else "impossible"
+        color = INK if solvable else MUTED
+        figure.words(190, 10 + 32 * (i + 0.5), word, color=color, align="end")
+    axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5))
+    axes.mark("x", 0.5)
+    axes.set(ynames=[])
+    for i, task in enumerate(tasks):
+        figure.words(112, 10 + 32 * (i + 0.5), task, align="end")
+    axes.set(xlabel="accuracy of kernels, one dot per salience")
+    return figure
 
 
 @figure("lippl2025.exposure")
@@ -128,17 +124,16 @@ def margins(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """
     if not records:
         return None
-    with styled():
-        figure = canvas(460, 290)
-        axes = place(figure, 56, 14, 380, 220)
-        k = np.linspace(0.01, 0.5, 60)
-        closed = {"one partner seen": leak.invariance, "one more example": leak.partial_exposure}
-        for i, (label, form) in enumerate(closed.items()):
-            axes.plot(k, [form(v) for v in k], color=LINES[i], label=label)
-            chosen = [r for r in records if r.config["partial"] == bool(i)]
-            x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
-            axes.plot(x, y, "o", color=LINES[i], markersize=6)
-        axes.set_xlabel("similarity of inputs that share one item, k")
-        axes.set_ylabel("margin; 1 is right")
-        axes.legend(frameon=False, fontsize=11)
-        return figure
+    figure = Figure(460, 290)
+    axes = figure.place(56, 14, 380, 220)
+    k = np.linspace(0.01, 0.5, 60)
+    closed = {"one partner seen": leak.invariance, "one more example": leak.partial_exposure}
+    for i, (label, form) in enumerate(closed.items()):
+        axes.plot(k, [form(v) for v in k], color=LINES[i], label=label)
+        chosen = [r for r in records if r.config["partial"] == bool(i)]
+        x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
+        axes.plot(x, y, "o", color=LINES[i], size=6)
+    axes.set(xlabel="similarity of inputs that share one item, k")
+    axes.set(ylabel="margin; 1 is right")
+    axes.legend()
+    return figure

@@ -1,4 +1,4 @@
-"""Figures of qian2025 for the report; importing them loads matplotlib."""
+"""Figures of qian2025; the report imports them."""
 
 # isort: off
 from recombine.papers.qian2025.figures import modules as modules

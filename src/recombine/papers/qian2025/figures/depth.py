@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from recombine.core.registry import figure
-from recombine.report.plot import LINES, MUTED, Arrays, canvas, logarithmic, place, styled
+from recombine.report.colors import LINES, MUTED
+from recombine.report.panel import Axes, Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 
 
@@ -24,26 +23,24 @@ def depth_curves(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     depths = sorted({r.config["depth"] for r in scored})
     panels = (("rmse", "error of the modules"), ("mse_id", "test error"))
     outputs = any("said" in arrays_of(r) for r in scored)
-    with styled():
-        figure = canvas(800 if outputs else 510, 290)
-        for i, (name, label) in enumerate(panels):
-            axes = place(figure, 62 + 252 * i, 34, 180, 196)
-            at = np.array([r.config["depth"] for r in scored])
-            values = np.array([r.scores[name] for r in scored])
-            axes.plot(at, values, "o", color=LINES[i], markersize=5, alpha=0.5, markeredgewidth=0)
-            center = [np.exp(np.log(values[at == d]).mean()) for d in depths]
-            axes.plot(depths, center, color=LINES[i])
-            if name == "rmse":
-                flat = float(np.mean([r.scores["rmse_input"] for r in scored]))
-                axes.axhline(flat, color=MUTED, linewidth=1, dashes=(3, 3))
-            logarithmic(axes, "y")
-            axes.xaxis.set_major_locator(FixedLocator(depths))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-            axes.set_xlabel("layers per module")
-            axes.set_title(label, loc="left", fontsize=12)
-        if outputs:
-            _outputs(place(figure, 566, 34, 220, 196), scored, arrays_of)
-        return figure
+    figure = Figure(800 if outputs else 510, 290)
+    for i, (name, label) in enumerate(panels):
+        axes = figure.place(62 + 252 * i, 34, 180, 196)
+        at = np.array([r.config["depth"] for r in scored])
+        values = np.array([r.scores[name] for r in scored])
+        axes.plot(at, values, "o", color=LINES[i], size=5, alpha=0.5)
+        center = [np.exp(np.log(values[at == d]).mean()) for d in depths]
+        axes.plot(depths, center, color=LINES[i])
+        if name == "rmse":
+            flat = float(np.mean([r.scores["rmse_input"] for r in scored]))
+            axes.mark("y", flat)
+        axes.log("y")
+        axes.set(xticks=depths)
+        axes.set(xlabel="layers per module")
+        axes.set(title=label)
+    if outputs:
+        _outputs(figure.place(566, 34, 220, 196), scored, arrays_of)
+    return figure
 
 
 def _outputs(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
@@ -66,8 +63,7 @@ def _outputs(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
         layers = "1 layer" if depth == 1 else f"{depth} layers"
         axes.plot(x, slope * output + level, color=LINES[2 + i], label=layers)
         if i == 0:
-            axes.plot(x, target, color=MUTED, dashes=(3, 3), linewidth=1.2)
-    axes.set_xlabel("input")
-    axes.set_title("a module's output, fitted", loc="left", fontsize=12)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=11)
+            axes.plot(x, target, color=MUTED, dash="dashed", width=1.2)
+    axes.set(xlabel="input")
+    axes.set(title="a module's output, fitted")
+    axes.legend()

@@ -3,21 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    HELD,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    place,
-    seed_rows,
-    styled,
-    words,
-)
+from recombine.report.colors import HELD, MUTED, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 
 PENALTIES = {"weight_activity": "weights × activity", "weights": "squared weights"}
@@ -62,22 +52,22 @@ def two_worlds(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         return None
     head, height = 26, 26 * len(kinds)
     values = [v for rows in tables.values() for row in rows.values() for v in row["ood"]]
-    with styled():
-        figure = canvas(560, (head + height + 12) * len(tables) + 44)
-        for i, (title, rows) in enumerate(tables.items()):
-            top = head + i * (head + height + 12)
-            axes = place(figure, 138, top, 380, height)
-            seed_rows(axes, rows, {"ood": HELD})
-            for j, row in enumerate(rows.values()):
-                mean = f"{np.mean(row['ood']):.2f}" if row["ood"] else ""
-                words(figure, 526, top + 26 * (j + 0.5), mean, color=MUTED)
-            axes.axvline(1.0, color=MUTED, linewidth=1, dashes=(3, 3))
-            axes.set_xlim(0, 1.05 * max(*values, 1.0))
-            axes.set_title(title, loc="left", fontsize=12)
-            last = i == len(tables) - 1
-            axes.tick_params(labelbottom=last)
-            axes.set_xlabel(BLANK if last else "")
-        return figure
+    figure = Figure(560, (head + height + 12) * len(tables) + 44)
+    for i, (title, rows) in enumerate(tables.items()):
+        top = head + i * (head + height + 12)
+        axes = figure.place(138, top, 380, height)
+        seed_rows(axes, rows, {"ood": HELD})
+        for j, row in enumerate(rows.values()):
+            mean = f"{np.mean(row['ood']):.2f}" if row["ood"] else ""
+            figure.words(526, top + 26 * (j + 0.5), mean, color=MUTED)
+        axes.mark("x", 1.0)
+        axes.set(xlim=(0, 1.05 * max(*values, 1.0)))
+        axes.set(title=title)
+        last = i == len(tables) - 1
+        if not last:
+            axes.set(xformat=lambda v: "")
+        axes.set(xlabel=BLANK if last else "")
+    return figure
 
 
 @figure("qian2025.elsewhere")
@@ -105,28 +95,21 @@ def by_strength(records: Sequence[Record], held_out: str) -> Figure | None:
         ("risk_left", "validation error", SEEN),
         ("gap_1", "eigengap at 2, first layer", MUTED),
     )
-    with styled():
-        figure = canvas(700, 330)
-        for i, (penalty, title) in enumerate(PENALTIES.items()):
-            axes = place(figure, 60 + 340 * i, 60, 280, 190)
-            runs = [
-                r for r in records if r.config["penalty"] == penalty or not r.config["strength"]
-            ]
-            strengths = sorted({r.config["strength"] for r in runs})
-            for name, label, color in series:
-                scored = [r for r in runs if name in r.scores]
-                at = np.array([strengths.index(r.config["strength"]) for r in scored])
-                values = np.array([r.scores[name] for r in scored])
-                axes.plot(at, values, "o", color=color, markersize=4, alpha=0.5, markeredgewidth=0)
-                means = [values[at == j].mean() for j in np.unique(at)]
-                axes.plot(np.unique(at), means, color=color, linewidth=1.6, label=label)
-            axes.set_title(title, loc="left", fontsize=12)
-            axes.set(xlabel="strength", ylim=(0, None), xlim=(-0.3, len(strengths) - 0.7))
-            axes.xaxis.set_major_locator(FixedLocator(range(len(strengths))))
-            axes.set_xticklabels([f"{s:g}" for s in strengths])
-            if i == 0:
-                axes.legend(
-                    frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(-0.1, 1.12),
-                    ncols=3,
-                )  # fmt: skip
-        return figure
+    figure = Figure(700, 330)
+    for i, (penalty, title) in enumerate(PENALTIES.items()):
+        axes = figure.place(60 + 340 * i, 60, 280, 190)
+        runs = [r for r in records if r.config["penalty"] == penalty or not r.config["strength"]]
+        strengths = sorted({r.config["strength"] for r in runs})
+        for name, label, color in series:
+            scored = [r for r in runs if name in r.scores]
+            at = np.array([strengths.index(r.config["strength"]) for r in scored])
+            values = np.array([r.scores[name] for r in scored])
+            axes.plot(at, values, "o", color=color, size=4, alpha=0.5)
+            means = [values[at == j].mean() for j in np.unique(at)]
+            axes.plot(np.unique(at), means, color=color, width=1.6, label=label)
+        axes.set(title=title)
+        axes.set(xlabel="strength", ylim=(0, None), xlim=(-0.3, len(strengths) - 0.7))
+        axes.set(xnames=[f"{s:g}" for s in strengths])
+        if i == 0:
+            axes.legend("above", columns=3, lift=24)
+    return figure

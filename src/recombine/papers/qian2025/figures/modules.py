@@ -4,20 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    LINES,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    logarithmic,
-    place,
-    seed_rows,
-    styled,
-)
+from recombine.report.colors import LINES, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 from recombine.tasks.modular import REACH
 
@@ -54,20 +45,19 @@ def measures_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figur
         return None
     names = sorted(groups)
     left, wide, gap, height = 190, 210, 30, 28 * len(names)
-    with styled():
-        figure = canvas(left + len(measures) * (wide + gap), height + 66)
-        for k, (score, title) in enumerate(measures.items()):
-            axes = place(figure, left + k * (wide + gap), 30, wide, height)
-            rows = {
-                name: {score: [r.scores[score] for r in groups[name] if score in r.scores]}
-                for name in names
-            }
-            seed_rows(axes, rows, {score: SEEN})
-            axes.set_xlim(-0.03, 1.03)
-            axes.set_title(title, loc="left", fontsize=12)
-            if k:
-                axes.set_yticklabels([])
-        return figure
+    figure = Figure(left + len(measures) * (wide + gap), height + 66)
+    for k, (score, title) in enumerate(measures.items()):
+        axes = figure.place(left + k * (wide + gap), 30, wide, height)
+        rows = {
+            name: {score: [r.scores[score] for r in groups[name] if score in r.scores]}
+            for name in names
+        }
+        seed_rows(axes, rows, {score: SEEN})
+        axes.set(xlim=(-0.03, 1.03))
+        axes.set(title=title)
+        if k:
+            axes.set(ynames=[])
+    return figure
 
 
 @figure("qian2025.modules")
@@ -83,15 +73,13 @@ def weights_by_module(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
         return None
     columns, side, gap = min(4, len(tables)), 130, 44
     rows = -(-len(tables) // columns)
-    with styled():
-        figure = canvas(12 + columns * (side + gap), 8 + rows * (side + 34))
-        for i, (name, table) in enumerate(tables.items()):
-            row, column = divmod(i, columns)
-            axes = place(figure, 12 + column * (side + gap), 26 + row * (side + 34), side, side)
-            axes.imshow(table / table.max(), cmap="viridis", vmin=0, vmax=1, interpolation="none")
-            axes.set(xticks=[], yticks=[])
-            axes.set_title(name, fontsize=11, loc="left")
-        return figure
+    figure = Figure(12 + columns * (side + gap), 8 + rows * (side + 34))
+    for i, (name, table) in enumerate(tables.items()):
+        row, column = divmod(i, columns)
+        axes = figure.place(12 + column * (side + gap), 26 + row * (side + 34), side, side)
+        axes.imshow(table / table.max(), low=0, high=1)
+        axes.set(title=name, title_size=11)
+    return figure
 
 
 @figure("qian2025.modules")
@@ -106,21 +94,20 @@ def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure
     if not groups:
         return None
     count = max(r.config["count"] for r in records)
-    with styled():
-        figure = canvas(610, 320)
-        axes = place(figure, 56, 12, 320, 250)
-        for i, (name, spectra) in enumerate(sorted(groups.items())):
-            most = min(2 * count + 2, *map(len, spectra))
-            mean = np.mean([s[:most] for s in spectra], axis=0)
-            axes.plot(
-                np.arange(1, most + 1), mean, "o-", color=LINES[i % len(LINES)], markersize=4,
-                label=name,
-            )  # fmt: skip
-        axes.axvline(count + 0.5, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set_xlabel("index, from the smallest")
-        axes.set_ylabel("eigenvalue")
-        axes.legend(frameon=False, fontsize=11, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
+    figure = Figure(610, 320)
+    axes = figure.place(56, 12, 320, 250)
+    for i, (name, spectra) in enumerate(sorted(groups.items())):
+        most = min(2 * count + 2, *map(len, spectra))
+        mean = np.mean([s[:most] for s in spectra], axis=0)
+        axes.plot(
+            np.arange(1, most + 1), mean, "o-", color=LINES[i % len(LINES)], size=4,
+            label=name,
+        )  # fmt: skip
+    axes.mark("x", count + 0.5)
+    axes.set(xlabel="index, from the smallest")
+    axes.set(ylabel="eigenvalue")
+    axes.legend("right")
+    return figure
 
 
 @figure("qian2025.modules")
@@ -138,15 +125,14 @@ def errors_after_a_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure
             groups.setdefault(label(r.config), []).append(errors)
     if offsets is None:
         return None
-    with styled():
-        figure = canvas(460, 300)
-        axes = place(figure, 66, 12, 370, 230)
-        for i, (name, errors) in enumerate(sorted(groups.items())):
-            axes.plot(offsets, np.mean(errors, axis=0), color=LINES[i % len(LINES)], label=name)
-        for way in ("x", "y"):
-            logarithmic(axes, way)
-        axes.axvline(2 * REACH, color=MUTED, linewidth=1, dashes=(3, 3))
-        axes.set_xlabel("shift of the first input")
-        axes.set_ylabel("error of the other outputs")
-        axes.legend(frameon=False, fontsize=11)
-        return figure
+    figure = Figure(460, 300)
+    axes = figure.place(66, 12, 370, 230)
+    for i, (name, errors) in enumerate(sorted(groups.items())):
+        axes.plot(offsets, np.mean(errors, axis=0), color=LINES[i % len(LINES)], label=name)
+    for way in ("x", "y"):
+        axes.log(way)
+    axes.mark("x", 2 * REACH)
+    axes.set(xlabel="shift of the first input")
+    axes.set(ylabel="error of the other outputs")
+    axes.legend()
+    return figure

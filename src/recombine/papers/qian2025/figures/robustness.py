@@ -4,21 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    LINES,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    logarithmic,
-    place,
-    seed_rows,
-    styled,
-)
+from recombine.report.colors import LINES, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 from recombine.tasks.modular import REACH
 
@@ -58,25 +48,23 @@ def added_error_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figu
     if not scored:
         return None
     left, wide, gap, height = 150, 200, 28, 34 * len(scored)
-    with styled():
-        figure = canvas(left + len(SCORES) * (wide + gap), height + 66)
-        for k, (score, title) in enumerate(SCORES.items()):
-            axes = place(figure, left + k * (wide + gap), 30, wide, height)
-            rows = {
-                name: {score: [max(r.scores[score], FLOOR) for r in runs if score in r.scores]}
-                for name, runs in scored.items()
-            }
-            seed_rows(axes, rows, {score: SEEN})
-            values = [v for row in rows.values() for v in row[score]]
-            if max(values) > 50 * min(values):
-                logarithmic(axes, "x", least=FLOOR)
-            else:
-                axes.set_xlim(0, 1.08 * max(values))
-                axes.xaxis.set_major_locator(MaxNLocator(3))
-            axes.set_title(title, loc="left", fontsize=12)
-            if k:
-                axes.set_yticklabels([])
-        return figure
+    figure = Figure(left + len(SCORES) * (wide + gap), height + 66)
+    for k, (score, title) in enumerate(SCORES.items()):
+        axes = figure.place(left + k * (wide + gap), 30, wide, height)
+        rows = {
+            name: {score: [max(r.scores[score], FLOOR) for r in runs if score in r.scores]}
+            for name, runs in scored.items()
+        }
+        seed_rows(axes, rows, {score: SEEN})
+        values = [v for row in rows.values() for v in row[score]]
+        if max(values) > 50 * min(values):
+            axes.log("x", least=FLOOR)
+        else:
+            axes.set(xlim=(0, 1.08 * max(values)))
+        axes.set(title=title)
+        if k:
+            axes.set(ynames=[])
+    return figure
 
 
 def curves(
@@ -104,28 +92,24 @@ def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -
         ("noisy_2", "amount of noise", "multiplicative noise", 0.1),
         ("shifted", "shift of the first input", "shift, other outputs", 2 * REACH),
     )
-    with styled():
-        figure = canvas(840, 318)
-        for i, (name, label, title, mark) in enumerate(panels):
-            axes = place(figure, 62 + 264 * i, 66, 200, 194)
-            for j, (network, runs) in enumerate(groups.items()):
-                if name == "shifted":
-                    x, y = runs[0]["offsets"], [a[name][:, 1:].mean(axis=1) for a in runs]
-                else:
-                    x, y = runs[0]["amounts"][1:], [a[name][1:] for a in runs]
-                axes.plot(x, np.mean(y, axis=0), color=LINES[j % len(LINES)], label=network)
-            for way in ("x", "y"):
-                logarithmic(axes, way)
-            axes.axvline(mark, color=MUTED, linewidth=1, dashes=(3, 3))
-            axes.set_xlabel(label)
-            axes.set_title(title, loc="left", fontsize=12)
-            if i == 0:
-                axes.set_ylabel("squared error")
-                axes.legend(
-                    frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(-0.1, 1.14),
-                    ncols=3,
-                )  # fmt: skip
-        return figure
+    figure = Figure(840, 318)
+    for i, (name, label, title, mark) in enumerate(panels):
+        axes = figure.place(62 + 264 * i, 66, 200, 194)
+        for j, (network, runs) in enumerate(groups.items()):
+            if name == "shifted":
+                x, y = runs[0]["offsets"], [a[name][:, 1:].mean(axis=1) for a in runs]
+            else:
+                x, y = runs[0]["amounts"][1:], [a[name][1:] for a in runs]
+            axes.plot(x, np.mean(y, axis=0), color=LINES[j % len(LINES)], label=network)
+        for way in ("x", "y"):
+            axes.log(way)
+        axes.mark("x", mark)
+        axes.set(xlabel=label)
+        axes.set(title=title)
+        if i == 0:
+            axes.set(ylabel="squared error")
+            axes.legend("above", columns=3, lift=24)
+    return figure
 
 
 @figure("qian2025.robustness")
@@ -136,19 +120,17 @@ def errors_after_a_lesson(records: Sequence[Record], arrays_of: Arrays) -> Figur
     groups = curves(records, arrays_of, "after_lesson")
     if not groups:
         return None
-    with styled():
-        figure = canvas(430, 280)
-        axes = place(figure, 66, 16, 350, 200)
-        for j, runs in enumerate(groups.values()):
-            for arrays in runs:
-                pair = [arrays[name][1:].mean() for name in ("before_lesson", "after_lesson")]
-                axes.plot(
-                    [j - 0.2, j + 0.2], pair, "o-", color=LINES[j % len(LINES)], markersize=5,
-                    alpha=0.6,
-                )  # fmt: skip
-        logarithmic(axes, "y")
-        axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="error of the other outputs")
-        axes.xaxis.set_major_locator(FixedLocator(range(len(groups))))
-        axes.set_xticklabels(list(groups))
-        axes.set_xlabel("before → after")
-        return figure
+    figure = Figure(430, 280)
+    axes = figure.place(66, 16, 350, 200)
+    for j, runs in enumerate(groups.values()):
+        for arrays in runs:
+            pair = [arrays[name][1:].mean() for name in ("before_lesson", "after_lesson")]
+            axes.plot(
+                [j - 0.2, j + 0.2], pair, "o-", color=LINES[j % len(LINES)], size=5,
+                alpha=0.6,
+            )  # fmt: skip
+    axes.log("y")
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="error of the other outputs")
+    axes.set(xnames=list(groups))
+    axes.set(xlabel="before → after")
+    return figure

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from recombine.core.registry import figure
-from recombine.report.plot import HELD, LINES, MUTED, SEEN, Arrays, canvas, place, styled
+from recombine.report.colors import HELD, LINES, MUTED, SEEN
+from recombine.report.panel import Axes, Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 from recombine.theory.growth import exponential, power
 
@@ -24,17 +22,10 @@ def samples_by_functions(records: Sequence[Record], arrays_of: Arrays) -> Figure
     scored = [r for r in records if "least" in r.scores]
     if not scored:
         return None
-    with styled():
-        figure = canvas(760, 340)
-        _gaps(place(figure, 60, 56, 290, 226), scored, arrays_of)
-        _needs(place(figure, 440, 56, 300, 226), scored)
-        return figure
-
-
-def _plain(axis: Axis) -> None:
-    """Label the ticks of a logarithmic axis with whole numbers."""
-    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
-    axis.set_minor_locator(NullLocator())
+    figure = Figure(760, 340)
+    _gaps(figure.place(60, 56, 290, 226), scored, arrays_of)
+    _needs(figure.place(440, 56, 300, 226), scored)
+    return figure
 
 
 def _curve(r: Record, arrays: Mapping[str, Any]) -> tuple[tuple[int, ...], Any]:
@@ -57,16 +48,15 @@ def _gaps(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
         for tried, gaps in sorted(curves.items()):
             sizes |= set(tried)
             axes.plot(
-                tried, np.mean(gaps, axis=0), "o-", color=LINES[i % len(LINES)], markersize=4,
+                tried, np.mean(gaps, axis=0), "o-", color=LINES[i % len(LINES)], size=4,
                 label=f"{k} functions",
             )  # fmt: skip
     for threshold in sorted({r.config["threshold"] for r in records}):
-        axes.axhline(threshold, color=MUTED, linestyle=":", linewidth=1)
-    axes.set(xscale="log", xlabel="samples (log scale)", ylabel="eigengap", ylim=(0, 1))
-    axes.xaxis.set_major_locator(FixedLocator(sorted(sizes)))
-    _plain(axes.xaxis)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=11, loc="upper left")
+        axes.mark("y", threshold, dash="dotted")
+    axes.log("x")
+    axes.set(xlabel="samples (log scale)", ylabel="eigengap", ylim=(0, 1))
+    axes.set(xticks=sorted(sizes), xformat="{:,.0f}".format)
+    axes.legend("upper left")
 
 
 def _needs(axes: Axes, records: Sequence[Record]) -> None:
@@ -76,21 +66,21 @@ def _needs(axes: Axes, records: Sequence[Record]) -> None:
     known = np.array([r.scores["reached"] > 0 for r in records])
     order = np.unique([r.seed for r in records], return_inverse=True)[1]
     at = x + 0.05 * (order - order.mean())  # equal numbers side by side
-    axes.plot(at[known], y[known], "o", color=SEEN, markersize=6, alpha=0.6, markeredgewidth=0)
-    axes.plot(at[~known], y[~known], "^", color=SEEN, markersize=7, markerfacecolor="none")
+    axes.plot(at[known], y[known], "o", color=SEEN, size=6, alpha=0.6)
+    axes.plot(at[~known], y[~known], "^", color=SEEN, size=7, hollow=True)
     counts = np.unique(x)
     if len(counts) > 1:
         grid = np.linspace(counts[0], counts[-1], 50)
         for law, color in ((exponential, HELD), (power, MUTED)):
             fitted = law(x, y, known.tolist())
             axes.plot(
-                grid, [fitted.at(g) for g in grid], color=color, linewidth=1.6,
-                linestyle="-" if fitted.closed else "--",
+                grid, [fitted.at(g) for g in grid], color=color, width=1.6,
+                dash="" if fitted.closed else "dashed",
                 label=f"{fitted.law}: rate {fitted.rate:.2f}, error {fitted.error:.2f}",
             )  # fmt: skip
-        axes.legend(frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(0, 1))
-    axes.set(yscale="log", xlabel="independent functions", ylabel="samples needed (log scale)")
-    axes.xaxis.set_major_locator(FixedLocator(counts.tolist()))
+        axes.legend("above")
+    axes.log("y")
+    axes.set(xlabel="independent functions", ylabel="samples needed (log scale)")
+    axes.set(xticks=counts.tolist())
     powers = 2.0 ** np.arange(np.log2(y.min()).round(), np.log2(y.max()).round() + 1)
-    axes.yaxis.set_major_locator(FixedLocator(powers.tolist()))
-    _plain(axes.yaxis)
+    axes.set(yticks=powers.tolist(), yformat="{:,.0f}".format)

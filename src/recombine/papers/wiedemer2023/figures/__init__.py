@@ -1,4 +1,4 @@
-"""Figures of wiedemer2023 for the report; importing them loads matplotlib."""
+"""Figures of wiedemer2023; the report imports them."""
 
 # isort: off
 from recombine.papers.wiedemer2023.figures import sprites as sprites

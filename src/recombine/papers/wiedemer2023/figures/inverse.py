@@ -2,20 +2,10 @@
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    LINES,
-    MUTED,
-    Arrays,
-    canvas,
-    legend,
-    place,
-    seed_rows,
-    styled,
-    words,
-)
+from recombine.report.colors import LINES, MUTED
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 
 MODELS = {"compositional": LINES[0], "normal": LINES[1]}
@@ -41,22 +31,21 @@ def reading_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure |
                 series[r.config["model"]].append(r.scores["r2_all"])
     if not rows:
         return None
-    with styled():
-        figure = canvas(500, 44 * len(rows) + 88)
-        axes = place(figure, 130, 34, 350, 44 * len(rows))
-        axes.axvline(0, color=MUTED, linewidth=1, dashes=(3, 3))
-        seed_rows(axes, rows, MODELS)
-        for support, title in TITLES.items():
-            for model, shift in (("compositional", -0.32), ("normal", 0.32)):
-                if title in rows:
-                    axes.plot(
-                        [NOTEBOOK[model][support]], [list(rows).index(title) + shift], "D",
-                        color=MODELS[model], markersize=5, markerfacecolor="none", clip_on=False,
-                    )  # fmt: skip
-        axes.set_xlim(-0.05, 1.03)
-        axes.set_xlabel("R² on all combinations")
-        axes.set_ylabel("training support")
-        names = dict(zip(("one network per slot", "one network"), MODELS.values(), strict=True))
-        legend(figure, 130, 14, names)
-        words(figure, 400, 14, "◇ notebook", color=MUTED, fontweight="bold")
-        return figure
+    figure = Figure(500, 44 * len(rows) + 88)
+    axes = figure.place(130, 34, 350, 44 * len(rows))
+    axes.mark("x", 0)
+    seed_rows(axes, rows, MODELS)
+    for support, title in TITLES.items():
+        for model, shift in (("compositional", -0.32), ("normal", 0.32)):
+            if title in rows:
+                axes.plot(
+                    [NOTEBOOK[model][support]], [list(rows).index(title) + shift], "D",
+                    color=MODELS[model], size=5, hollow=True,
+                )  # fmt: skip
+    axes.set(xlim=(-0.05, 1.03))
+    axes.set(xlabel="R² on all combinations")
+    axes.set(ylabel="training support")
+    names = dict(zip(("one network per slot", "one network"), MODELS.values(), strict=True))
+    figure.legend(130, 14, names)
+    figure.words(400, 14, "◇ notebook", color=MUTED, bold=True)
+    return figure

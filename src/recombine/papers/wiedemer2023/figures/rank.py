@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from recombine.core.registry import figure
-from recombine.report.plot import HELD, INK, MUTED, SEEN, Arrays, canvas, place, styled, words
+from recombine.report.colors import HELD, INK, MUTED, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 
 NAMES = {
@@ -45,24 +45,23 @@ def ranks_by_case(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
         return None
     left, wide, gap, row = 214, 150, 70, 22
     height = row * len(records_of)
-    with styled():
-        figure = canvas(left + 2 * (wide + gap), height + 46)
-        for k, title in enumerate(COMPONENTS, start=1):
-            x = left + (k - 1) * (wide + gap)
-            words(figure, x, 14, title, fontsize=12)
-            axes = place(figure, x, 28, wide, height)
-            for i, record in enumerate(records_of.values()):
-                stack, total, full = (record.scores[f"{n}_{k}"] for n in ("stack", "sum", "width"))
-                color = SEEN if stack == full else HELD
-                axes.barh(i, stack / full, height=0.6, color=color, alpha=0.7)
-                if total != stack:
-                    axes.plot([total / full] * 2, [i - 0.3, i + 0.3], color=INK, linewidth=2)
-                text = f"{stack:.0f} of {full:.0f}"
-                words(figure, x + wide + 6, 28 + row * (i + 0.5), text, color=color)
-            axes.set(xlim=(0, 1), ylim=(len(records_of) - 0.5, -0.5), xticks=[], yticks=[])
-        for i, case in enumerate(records_of):
-            words(figure, left - 8, 28 + row * (i + 0.5), NAMES[case], ha="right")
-        return figure
+    figure = Figure(left + 2 * (wide + gap), height + 46)
+    for k, title in enumerate(COMPONENTS, start=1):
+        x = left + (k - 1) * (wide + gap)
+        figure.words(x, 14, title, size=12)
+        axes = figure.place(x, 28, wide, height)
+        for i, record in enumerate(records_of.values()):
+            stack, total, full = (record.scores[f"{n}_{k}"] for n in ("stack", "sum", "width"))
+            color = SEEN if stack == full else HELD
+            axes.bar("x", i, stack / full, 0.6, color=color, alpha=0.7)
+            if total != stack:
+                axes.plot([total / full] * 2, [i - 0.3, i + 0.3], color=INK, width=2)
+            text = f"{stack:.0f} of {full:.0f}"
+            figure.words(x + wide + 6, 28 + row * (i + 0.5), text, color=color)
+        axes.set(xlim=(0, 1), ylim=(len(records_of) - 0.5, -0.5), xticks=[], yticks=[])
+    for i, case in enumerate(records_of):
+        figure.words(left - 8, 28 + row * (i + 0.5), NAMES[case], align="end")
+    return figure
 
 
 @figure("wiedemer2023.rank")
@@ -76,23 +75,19 @@ def undetermined_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     if not arrays_by_case:
         return None
     left, top, wide, high, gap = 232, 30, 96, 46, 14
-    with styled():
-        figure = canvas(left + 2 * (wide + 26), top + len(arrays_by_case) * (high + gap) + 20)
-        for k, title in enumerate(COMPONENTS):
-            words(figure, left + k * (wide + 26), 14, title, fontsize=12)
-        for i, (case, arrays) in enumerate(arrays_by_case.items()):
-            y = top + i * (high + gap)
-            words(figure, left - 22, y + high / 2, NAMES[case], ha="right")
-            for k in (1, 2):
-                lost = np.asarray(arrays[f"lost_{k}"], dtype=float).mean(axis=1)  # (values, pixels)
-                axes = place(figure, left + (k - 1) * (wide + 26), y, wide, high)
-                for row, col in np.argwhere(lost > 0):
-                    alpha = 0.25 + 0.75 * float(lost[row, col])
-                    axes.add_patch(Rectangle((col, row), 1, 1, color=HELD, alpha=alpha, lw=0))
-                axes.set(xlim=(0, lost.shape[1]), ylim=(len(lost), 0), xticks=[], yticks=[])
-                axes.spines[:].set(visible=True, linewidth=0.8)
-        for tick, down in (("0", 5), ("z", high / 2), ("1", high - 5)):
-            words(figure, left - 6, top + down, tick, color=MUTED, ha="right", fontsize=10)
-        bottom = top + len(arrays_by_case) * (high + gap)
-        words(figure, left, bottom + 4, "pixels →", color=MUTED, fontsize=10)
-        return figure
+    figure = Figure(left + 2 * (wide + 26), top + len(arrays_by_case) * (high + gap) + 20)
+    for k, title in enumerate(COMPONENTS):
+        figure.words(left + k * (wide + 26), 14, title, size=12)
+    for i, (case, arrays) in enumerate(arrays_by_case.items()):
+        y = top + i * (high + gap)
+        figure.words(left - 22, y + high / 2, NAMES[case], align="end")
+        for k in (1, 2):
+            lost = np.asarray(arrays[f"lost_{k}"], dtype=float).mean(axis=1)  # (values, pixels)
+            axes = figure.place(left + (k - 1) * (wide + 26), y, wide, high)
+            axes.cells(np.where(lost > 0, 0.25 + 0.75 * lost, 0.0), HELD)
+            axes.set(frame="closed")
+    for tick, down in (("0", 5), ("z", high / 2), ("1", high - 5)):
+        figure.words(left - 6, top + down, tick, color=MUTED, align="end", size=10)
+    bottom = top + len(arrays_by_case) * (high + gap)
+    figure.words(left, bottom + 4, "pixels →", color=MUTED, size=10)
+    return figure

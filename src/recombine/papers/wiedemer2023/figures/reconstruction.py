@@ -2,20 +2,10 @@
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    HELD,
-    INK,
-    SEEN,
-    Arrays,
-    canvas,
-    legend,
-    logarithmic,
-    place,
-    styled,
-)
+from recombine.report.colors import HELD, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 
 FLOOR = 1e-16
@@ -42,18 +32,16 @@ def errors_by_composition(records: Sequence[Record], arrays_of: Arrays) -> Figur
     if not rows:
         return None
     colors, height = {"component 1": SEEN, "component 2": HELD}, 26 * len(rows)
-    with styled():
-        figure = canvas(500, height + 80)
-        axes = place(figure, 160, 30, 320, height)
-        for i, errors in enumerate(rows.values()):
-            for name, error in errors.items():
-                shift = {"component 1": -0.12, "component 2": 0.12}[name] * (len(errors) > 1)
-                axes.plot([max(error, FLOOR)], [i + shift], "o", color=colors[name], markersize=7)
-        axes.set_yticks(range(len(rows)), list(rows))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.set_xlim(FLOOR, 10)
-        logarithmic(axes, "x", least=FLOOR)
-        axes.set_xlabel("largest error (log scale)")
-        legend(figure, 160, 14, colors)
-        return figure
+    figure = Figure(500, height + 80)
+    axes = figure.place(160, 30, 320, height)
+    for i, errors in enumerate(rows.values()):
+        for name, error in errors.items():
+            shift = {"component 1": -0.12, "component 2": 0.12}[name] * (len(errors) > 1)
+            axes.plot([max(error, FLOOR)], [i + shift], "o", color=colors[name], size=7)
+    axes.set(ynames=list(rows))
+    axes.set(ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlim=(FLOOR, 10))
+    axes.log("x", least=FLOOR)
+    axes.set(xlabel="largest error (log scale)")
+    figure.legend(160, 14, colors)
+    return figure

@@ -4,25 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    HELD,
-    INK,
-    LINES,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    legend,
-    logarithmic,
-    picture,
-    place,
-    seed_rows,
-    styled,
-    words,
-)
+from recombine.report.colors import HELD, INK, LINES, MUTED, SEEN
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, picture, seed_rows
 from recombine.runs.record import Record
 
 GROUPS = {"id": ("training band", SEEN), "ood": ("held out", HELD)}
@@ -58,21 +44,19 @@ def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure
         return None
     names = sorted(groups, reverse=True)  # without comes first
     left, wide, gap, height = 150, 168, 28, 44 * len(names)
-    with styled():
-        figure = canvas(left + len(SCORES) * (wide + gap), height + 88)
-        for s, (score, title) in enumerate(SCORES.items()):
-            axes = place(figure, left + s * (wide + gap), 50, wide, height)
-            rows = {
-                name: {group: values(groups[name], score, group) for group in GROUPS}
-                for name in names
-            }
-            seed_rows(axes, rows, {group: color for group, (_, color) in GROUPS.items()})
-            axes.set_title(title, fontsize=12, loc="left")
-            axes.grid(axis="x", color=MUTED, alpha=0.18, linewidth=0.8)
-            if s:
-                axes.set_yticklabels([])
-        legend(figure, left, 14, dict(GROUPS.values()))
-        return figure
+    figure = Figure(left + len(SCORES) * (wide + gap), height + 88)
+    for s, (score, title) in enumerate(SCORES.items()):
+        axes = figure.place(left + s * (wide + gap), 50, wide, height)
+        rows = {
+            name: {group: values(groups[name], score, group) for group in GROUPS} for name in names
+        }
+        seed_rows(axes, rows, {group: color for group, (_, color) in GROUPS.items()})
+        axes.set(title=title)
+        axes.set(xgrid=True)
+        if s:
+            axes.set(ynames=[])
+    figure.legend(left, 14, dict(GROUPS.values()))
+    return figure
 
 
 @figure("wiedemer2023.slots")
@@ -94,24 +78,23 @@ def _blocks(blocks: Mapping[bool, Mapping[str, Any]]) -> Figure:
     side, left, gap, head = 52, 104, 18, 24
     rows = ("scene", "reconstruction", *[f"slot {k + 1}" for k in range(slots)])
     tall = 24 + len(rows) * side + 14
-    with styled():
-        figure = canvas(left + 2 * many * side + gap + 6, head + len(blocks) * tall)
-        for g, (title, color) in enumerate(GROUPS.values()):
-            x = left + g * (many * side + gap)
-            words(figure, x, 12, title, color=color, fontsize=12, fontweight="bold")
-        for b, (consistent, arrays) in enumerate(blocks.items()):
-            top = head + b * tall
-            title = f"{'with' if consistent else 'without'} compositional consistency"
-            words(figure, left, top + 11, title, fontsize=12)
-            for r, name in enumerate(rows):
-                y = top + 24 + r * side
-                color = INK if r < 2 else MUTED
-                words(figure, left - 10, y + side / 2, name, color=color, ha="right")
-                for g, group in enumerate(GROUPS):
-                    for i, image in enumerate(_images(arrays, group, r)):
-                        x = left + g * (many * side + gap) + i * side
-                        picture(place(figure, x + 1, y + 1, side - 2, side - 2), image)
-        return figure
+    figure = Figure(left + 2 * many * side + gap + 6, head + len(blocks) * tall)
+    for g, (title, color) in enumerate(GROUPS.values()):
+        x = left + g * (many * side + gap)
+        figure.words(x, 12, title, color=color, size=12, bold=True)
+    for b, (consistent, arrays) in enumerate(blocks.items()):
+        top = head + b * tall
+        title = f"{'with' if consistent else 'without'} compositional consistency"
+        figure.words(left, top + 11, title, size=12)
+        for r, name in enumerate(rows):
+            y = top + 24 + r * side
+            color = INK if r < 2 else MUTED
+            figure.words(left - 10, y + side / 2, name, color=color, align="end")
+            for g, group in enumerate(GROUPS):
+                for i, image in enumerate(_images(arrays, group, r)):
+                    x = left + g * (many * side + gap) + i * side
+                    picture(figure.place(x + 1, y + 1, side - 2, side - 2), image)
+    return figure
 
 
 def _images(arrays: Mapping[str, Any], group: str, row: int) -> Any:
@@ -130,16 +113,14 @@ def interaction_by_masks(records: Sequence[Record], arrays_of: Arrays) -> Figure
     rows = {r.config["masks"]: r.scores for r in records if "most" in r.scores}
     if not rows:
         return None
-    with styled():
-        figure = canvas(430, 46 + 34 * len(rows) + 30)
-        axes = place(figure, 90, 10, 320, 34 * len(rows))
-        for i, scores in enumerate(rows.values()):
-            ends = [max(scores[name], 1e-17) for name in ("least", "most")]
-            axes.plot(ends, [i, i], "o-", color=LINES[i], markersize=7, linewidth=3)
-        axes.set_yticks(range(len(rows)), list(rows))
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.set_xlim(1e-17, 1)
-        logarithmic(axes, "x", least=1e-17)
-        axes.set_xlabel("interaction of two slots / effect of one (log scale)")
-        return figure
+    figure = Figure(430, 46 + 34 * len(rows) + 30)
+    axes = figure.place(90, 10, 320, 34 * len(rows))
+    for i, scores in enumerate(rows.values()):
+        ends = [max(scores[name], 1e-17) for name in ("least", "most")]
+        axes.plot(ends, [i, i], "o-", color=LINES[i], size=7, width=3)
+    axes.set(ynames=list(rows))
+    axes.set(ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlim=(1e-17, 1))
+    axes.log("x", least=1e-17)
+    axes.set(xlabel="interaction of two slots / effect of one (log scale)")
+    return figure

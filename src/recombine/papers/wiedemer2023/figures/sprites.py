@@ -4,28 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import MultipleLocator
 
 from recombine.core.registry import figure
+from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.grid import outline
-from recombine.report.plot import (
-    HELD,
-    INK,
-    MUTED,
-    SEEN,
-    Arrays,
-    canvas,
-    color_map,
-    legend,
-    picture,
-    place,
-    seed_rows,
-    styled,
-    words,
-)
+from recombine.report.panel import Figure, color_bar
+from recombine.report.plot import Arrays, picture, seed_rows
 from recombine.runs.record import Record
 
 Kind = tuple[str, str, str]  # model, composition, support
@@ -74,24 +58,22 @@ def explained_by_setting(records: Sequence[Record], arrays_of: Arrays) -> Figure
         for kind, runs in groups.items()
     }
     height = 30 * len(rows)
-    with styled():
-        figure = canvas(460, height + 92)
-        axes = place(figure, 186, 34, 260, height)
-        axes.axvline(0, color=MUTED, linewidth=1, dashes=(3, 3))
-        seed_rows(axes, rows, {"r2_id": SEEN, "r2_all": HELD})
-        for i, kind in enumerate(groups):
-            axes.plot(
-                [PAPER[kind][1]], [i + 0.15], "D", color=INK, markersize=5,
-                markerfacecolor="none", clip_on=False,
-            )  # fmt: skip
-        axes.set_xlim(right=1.02)
-        axes.xaxis.set_major_locator(MultipleLocator(0.5))
-        axes.grid(axis="x", color=MUTED, alpha=0.18, linewidth=0.8)
-        axes.spines["left"].set_visible(False)
-        axes.set_xlabel("variance explained, R² (0: the mean image)")
-        legend(figure, 150, 16, {"training support": SEEN, "all pairs": HELD})
-        words(figure, 392, 16, "◇ paper", color=INK, fontweight="bold")
-        return figure
+    figure = Figure(460, height + 92)
+    axes = figure.place(186, 34, 260, height)
+    axes.mark("x", 0)
+    seed_rows(axes, rows, {"r2_id": SEEN, "r2_all": HELD})
+    for i, kind in enumerate(groups):
+        axes.plot(
+            [PAPER[kind][1]], [i + 0.15], "D", color=INK, size=5,
+            hollow=True,
+        )  # fmt: skip
+    axes.set(xlim=(None, 1.02), xticks=[-1.5, -1, -0.5, 0, 0.5, 1])
+    axes.set(xgrid=True)
+    axes.set(frame="bottom")
+    axes.set(xlabel="variance explained, R² (0: the mean image)")
+    figure.legend(150, 16, {"training support": SEEN, "all pairs": HELD})
+    figure.words(392, 16, "◇ paper", color=INK, bold=True)
+    return figure
 
 
 ROWS: dict[str, Kind] = {
@@ -114,14 +96,13 @@ def scenes(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     if not rows:
         return None
     left, side = 96, 44
-    with styled():
-        figure = canvas(left + side * len(rows["truth"]) + 4, side * len(rows) + 8)
-        for i, (label, images) in enumerate(rows.items()):
-            y = 4 + side * i
-            words(figure, left - 8, y + side / 2, label, ha="right", color=INK if i else MUTED)
-            for k, image in enumerate(images):
-                picture(place(figure, left + side * k, y, side - 3, side - 3), image)
-        return figure
+    figure = Figure(left + side * len(rows["truth"]) + 4, side * len(rows) + 8)
+    for i, (label, images) in enumerate(rows.items()):
+        y = 4 + side * i
+        figure.words(left - 8, y + side / 2, label, align="end", color=INK if i else MUTED)
+        for k, image in enumerate(images):
+            picture(figure.place(left + side * k, y, side - 3, side - 3), image)
+    return figure
 
 
 @figure("wiedemer2023.sprites")
@@ -140,28 +121,18 @@ def lost_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         return None
     left, top, side, gap = 92, 30, 150, 14
     worst = max(float(error.max()) for _, _, error in rows)
-    with styled():
-        figure = canvas(left + 2 * (side + gap) + 74, top + len(rows) * (side + gap))
-        for k, title in enumerate(("undetermined", "error of sprite 2")):
-            words(figure, left + k * (side + gap), 16, title, fontsize=12)
-        shown: Any = None
-        for i, (label, arrays_, error) in enumerate(rows):
-            y, lost = top + i * (side + gap), np.asarray(arrays_["lost_pixels"])
-            words(figure, left - 10, y + side / 2, label, ha="right")
-            axes = place(figure, left, y, side, side)
-            for row, col in np.argwhere(lost > 0):
-                corner, share = (col - 0.5, row - 0.5), float(lost[row, col])
-                axes.add_patch(Rectangle(corner, 1, 1, color=HELD, alpha=share, lw=0))
-            axes.set(xticks=[], yticks=[], xlim=(-0.5, lost.shape[1] - 0.5))
-            axes.set_ylim(len(lost) - 0.5, -0.5)
-            axes.spines[:].set(visible=True, linewidth=0.6, alpha=0.6)
-            axes = place(figure, left + side + gap, y, side, side)
-            shown = picture(axes, error, cmap=color_map(), vmin=0, vmax=worst)
-            edges = outline(~np.asarray(arrays_["named_pixels"]).T)
-            for width, color in ((3.2, "#14141c"), (1.4, "#ffffff")):
-                lines = LineCollection(edges, colors=color, linewidths=width)
-                axes.add_collection(lines, autolim=False)
-        bar = figure.colorbar(shown, cax=place(figure, left + 2 * (side + gap), top, 12, side))
-        bar.outline.set_visible(False)
-        bar.set_ticks([0.0, worst], labels=["0", f"{worst:.2g}"])
-        return figure
+    figure = Figure(left + 2 * (side + gap) + 74, top + len(rows) * (side + gap))
+    for k, title in enumerate(("undetermined", "error of sprite 2")):
+        figure.words(left + k * (side + gap), 16, title, size=12)
+    for i, (label, arrays_, error) in enumerate(rows):
+        y, lost = top + i * (side + gap), np.asarray(arrays_["lost_pixels"])
+        figure.words(left - 10, y + side / 2, label, align="end")
+        axes = figure.place(left, y, side, side)
+        axes.cells(lost, HELD)
+        axes.set(frame="closed")
+        axes = figure.place(left + side + gap, y, side, side)
+        picture(axes, error, "error", low=0, high=worst)
+        axes.outline(outline(~np.asarray(arrays_["named_pixels"]).T))
+    words = {0.0: "0", 1.0: f"{worst:.2g}"}
+    color_bar(figure, left + 2 * (side + gap), top, 12, side, "error", words)
+    return figure

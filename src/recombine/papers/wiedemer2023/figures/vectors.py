@@ -4,20 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from recombine.core.registry import figure
-from recombine.report.plot import (
-    LINES,
-    MUTED,
-    Arrays,
-    canvas,
-    legend,
-    logarithmic,
-    place,
-    seed_rows,
-    styled,
-)
+from recombine.report.colors import LINES
+from recombine.report.panel import Figure
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 
 FLOOR = 1e-5  # smaller shares are drawn here
@@ -68,33 +59,33 @@ def unexplained_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figu
     height = head + sum(step * len(v) + gap for v in rows.values()) + 30
     low, high = min(map(unexplained, scored)) / 2, max(2.0, max(map(unexplained, scored)) * 2)
     top = head
-    with styled():
-        figure = canvas(500, height)
-        for label, places in rows.items():
-            axes = place(figure, left, top + gap / 2, 350, step * len(places))
-            values = {
-                where: {
-                    model: [
-                        unexplained(r)
-                        for r in groups[label]
-                        if r.config["model"] == model and place_of(r.config) == where
-                    ]
-                    for model in MODELS
-                }
-                for where in places
+    figure = Figure(500, height)
+    for label, places in rows.items():
+        axes = figure.place(left, top + gap / 2, 350, step * len(places))
+        values = {
+            where: {
+                model: [
+                    unexplained(r)
+                    for r in groups[label]
+                    if r.config["model"] == model and place_of(r.config) == where
+                ]
+                for model in MODELS
             }
-            seed_rows(axes, values, MODELS, center=np.median)
-            axes.axvline(1, color=MUTED, linewidth=1, dashes=(3, 3))
-            axes.set_xlim(low, high)
-            logarithmic(axes, "x", least=FLOOR)
-            axes.set_title(label, fontsize=12, loc="left", pad=4)
-            last = label == list(rows)[-1]
-            axes.tick_params(axis="x", labelbottom=last)
-            axes.set_xlabel(LEFT if last else "")
-            top += step * len(places) + gap
-        labels = ("one network per component", "one network")
-        legend(figure, left, 14, dict(zip(labels, MODELS.values(), strict=True)))
-        return figure
+            for where in places
+        }
+        seed_rows(axes, values, MODELS, center=np.median)
+        axes.mark("x", 1)
+        axes.set(xlim=(low, high))
+        axes.log("x", least=FLOOR)
+        axes.set(title=label)
+        last = label == list(rows)[-1]
+        if not last:
+            axes.set(xformat=lambda v: "")
+        axes.set(xlabel=LEFT if last else "")
+        top += step * len(places) + gap
+    labels = ("one network per component", "one network")
+    figure.legend(left, 14, dict(zip(labels, MODELS.values(), strict=True)))
+    return figure
 
 
 @figure("wiedemer2023.vectors")
@@ -119,23 +110,19 @@ def unexplained_by_conditioning(records: Sequence[Record], arrays_of: Arrays) ->
         {name(r) for r in products}, key=lambda n: (", " in n, order_of(n.partition(",")[0]))
     )
     marks = {"all": "D", "band": "s", "cross": "o"}
-    with styled():
-        figure = canvas(500, 400)
-        axes = place(figure, 66, 78, 414, 266)
-        for i, label in enumerate(names):
-            runs = [r for r in products if name(r) == label]
-            axes.plot(
-                [r.scores["sigma_min"] for r in runs], [unexplained(r) for r in runs],
-                marks[label.split()[0]], color=LINES[i % len(LINES)], markersize=8, alpha=0.75,
-                markeredgewidth=0, label=label,
-            )  # fmt: skip
-        axes.axhline(1, color=MUTED, linewidth=1, dashes=(3, 3))
-        logarithmic(axes, "x")
-        logarithmic(axes, "y", least=FLOOR)
-        axes.set_xlabel("smallest singular value, per partner (log scale)")
-        axes.set_ylabel("variance left, 1 - R² (log scale)")
-        axes.legend(
-            frameon=False, fontsize=11, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3,
-            handletextpad=0.2, columnspacing=1.2,
+    figure = Figure(500, 400)
+    axes = figure.place(66, 78, 414, 266)
+    for i, label in enumerate(names):
+        runs = [r for r in products if name(r) == label]
+        axes.plot(
+            [r.scores["sigma_min"] for r in runs], [unexplained(r) for r in runs],
+            marks[label.split()[0]], color=LINES[i % len(LINES)], size=8, alpha=0.75,
+            width=0, label=label,
         )  # fmt: skip
-        return figure
+    axes.mark("y", 1)
+    axes.log("x")
+    axes.log("y", least=FLOOR)
+    axes.set(xlabel="smallest singular value, per partner (log scale)")
+    axes.set(ylabel="variance left, 1 - R² (log scale)")
+    axes.legend("above", columns=3)
+    return figure

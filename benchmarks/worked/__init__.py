@@ -1,0 +1,1 @@
+"""Real data from start to end: audit a model, follow the advice, audit again."""

@@ -1,0 +1,140 @@
+// Training on the page: started and steered by requests, drawn from a stream of frames.
+
+import { $, app, complain, heldOut, missing, page, painted, shape } from "./app.js";
+import { listen, post, visitor, worlds } from "./api.js";
+import { color, drawCells, drawCurves, drawErrors, format, ink, mean } from "./maps.js";
+import { agree, ask, bold, drawAnswer } from "./theory.js";
+
+let stream = null, curves = [], retry = null;
+
+const control = (action, more = {}) => post("control", { visitor, action, ...more }).catch(complain);
+
+function connect(next) {
+  if (stream) stream.close();
+  stream = next;
+  page.connected = Boolean(next);
+}
+
+function steerable(yes) {
+  $("pause").disabled = $("step").disabled = !yes;
+  $("pause").textContent = "Pause";
+}
+
+function say(words, state) {
+  page.training = state;
+  $("net-caption").textContent = words;
+  $("net-caption").dataset.state = state;
+}
+
+/** Forget the training, and end it if it is under way. */
+export function forget() {
+  if (stream) { connect(null); post("control", { visitor, action: "stop" }).catch(() => {}); }
+  app.frame = null;
+  curves = [];
+  Object.assign(page, { heldOut: null, shown: null, purity: null, step: 0 });
+  say("not trained yet", "idle");
+  $("step-count").textContent = "";
+  steerable(false);
+  $("purity").textContent = "Train to see them: one row per unit that sends, one column per unit that receives.";
+  drawAnswer("network", null);
+  agree();
+  drawNetwork();
+}
+
+export async function train() {
+  forget();
+  say("starting …", "starting");
+  try {
+    await post("train", { visitor, state: painted() });
+  } catch (problem) { say("not trained", "refused"); return complain(problem); }
+  complain();
+  connect(listen(hear, lost));
+  if ($("slow").checked) control("slow", { on: true });
+  if (app.painter.cursor) control("hover", { cell: app.painter.cursor });
+  steerable(true);
+}
+
+function hear(message) {
+  if (message.type === "started") say(`${message.parameters.toLocaleString("en")} parameters${message.seeds > 1 ? `, ${message.seeds} seeds` : ""}`, "running");
+  if (message.type === "frame") show(message);
+  if (message.type === "drawing") drawHovered(message);
+  if (message.type === "done") { page.training = "done"; steerable(false); $("step-count").textContent += ` in ${message.seconds.toFixed(1)} s`; } // the stream stays: hovered cells are still drawn
+  if (message.type === "diverged") { say(`diverged at step ${message.step}: lower the learning rate`, "diverged"); steerable(false); }
+  if (message.type === "refused" || message.type === "lost") {
+    say(message.type === "refused" ? "not trained" : "training stopped", message.type);
+    steerable(false);
+    connect(null);
+    complain(new Error(message.error));
+  }
+}
+
+function caption() {
+  const errors = page.heldOut === null ? ["error ", bold(format(page.shown))] : ["held-out error ", bold(format(page.heldOut)), `, shown ${format(page.shown)}`];
+  $("net-caption").replaceChildren(...errors);
+}
+
+function show(message) {
+  app.frame = message;
+  page.shown = mean(message.shown);
+  page.heldOut = mean(message.held_out);
+  page.step = message.step;
+  if (!curves.length || curves[curves.length - 1].step !== message.step) curves.push({ step: message.step, shown: page.shown, heldOut: page.heldOut });
+  $("step-count").textContent = `step ${message.step.toLocaleString("en")} of ${message.steps.toLocaleString("en")}`;
+  caption();
+  drawNetwork();
+  drawHovered(message);
+  agree();
+}
+
+function drawHovered(message) {
+  if (message.drawing && String(message.cell) === String(app.painter.cursor)) drawAnswer("network", message.drawing);
+}
+
+/** Draw the error map, the curves and, in the world that has them, the weights. */
+export function drawNetwork() {
+  const { frame, painter, world, state } = app;
+  if (!world) return;
+  drawErrors($("network"), shape(), frame && frame.error, { heldOut, missing, cursor: painter.cursor, empty: "press Train" });
+  const series = [
+    { name: "shown", color: ink("seen"), points: curves.map((c) => [c.step, c.shown]) },
+    { name: "held out", color: ink("held"), points: curves.map((c) => [c.step, c.heldOut]) },
+  ];
+  drawCurves($("chart"), series, frame ? frame.steps : state.net.steps);
+  const weights = frame && frame.weights;
+  drawCells($("weights"), weights ? [weights[0].length, weights.length] : [1, 1], (i, j) => (weights ? color(weights[j][i], 1) : ink("hidden")));
+  if (!weights) return;
+  page.purity = frame.purity;
+  $("purity").textContent = `Hidden units spend ${(100 * frame.purity).toFixed(0)} % of their signal on one function; 25 % would be no preference.`;
+}
+
+/** Say that the server is gone, and look for it until it is back. */
+function lost() {
+  if (page.training === "lost") return;
+  connect(null);
+  say("connection lost", "lost");
+  steerable(false);
+  $("offline-command").textContent = `recombine lab --address "${location.href}"`;
+  $("offline").hidden = false;
+  clearInterval(retry);
+  retry = setInterval(async () => {
+    try { await worlds(); } catch { return; }
+    clearInterval(retry);
+    $("offline").hidden = true;
+    forget();
+    ask();
+  }, 1000);
+}
+
+export function wireTraining() {
+  app.lost = lost;
+  $("train").onclick = train;
+  $("reset").onclick = forget;
+  $("pause").onclick = () => {
+    const pausing = page.training === "running";
+    control(pausing ? "pause" : "resume");
+    page.training = pausing ? "paused" : "running";
+    $("pause").textContent = pausing ? "Resume" : "Pause";
+  };
+  $("step").onclick = () => { control("step"); page.training = "paused"; $("pause").textContent = "Resume"; };
+  $("slow").onchange = (e) => control("slow", { on: e.target.checked });
+}

@@ -1,0 +1,121 @@
+"""Panels fit their axes to the data and write them in the page's colors."""
+
+import re
+
+import numpy as np
+import pytest
+
+from recombine.report.colors import HELD, LINES, MUTED
+from recombine.report.panel import Figure, color_bar
+
+
+def panel(width=200, height=100):
+    return Figure(300, 200).place(50, 20, width, height)
+
+
+def test_figure_leaves_the_colors_to_the_page(texts):
+    figure = Figure(300, 200)
+    axes = figure.place(40, 10, 250, 150)
+    axes.plot([1, 2], [1.0, 0.5], color=LINES[1])
+    axes.set(title="a $x_1$ <b>", xlabel="x", ylabel="y")
+    svg = figure.svg("one", alt='said "so"')
+    assert svg.startswith('<svg id="one" ')
+    assert {"a $x_1$ &lt;b&gt;", "x", "y"} <= set(texts(svg))
+    assert 'aria-label="said &quot;so&quot;"' in svg
+    assert "var(--line-1" in svg
+    assert MUTED in svg
+    assert svg == figure.svg("one", alt='said "so"')
+    assert 'aria-hidden="true"' in figure.svg()
+
+
+def test_limits_follow_the_data_with_a_margin():
+    axes = panel()
+    axes.plot([0, 10], [1, 3], "o")
+    scale = axes.x.scale(0, 100)
+    assert (scale.low, scale.high) == (-0.5, 10.5)
+    axes.set(xlim=(0, None))
+    assert (axes.x.scale(0, 100).low, axes.x.scale(0, 100).high) == (0, 10.5)
+
+
+def test_limits_may_run_downwards():
+    axes = panel()
+    axes.set(ylim=(2, 0))
+    scale = axes.y.scale(100, 0)
+    assert scale(0) == 0
+    assert scale(2) == 100
+
+
+@pytest.mark.parametrize("values", [[], [np.nan], [3.0], [0.0, -1.0]])
+@pytest.mark.parametrize("log", [False, True])
+def test_an_axis_without_a_range_can_be_drawn(values, log):
+    axes = panel()
+    axes.plot(values, values, "o-", label="some")
+    if log:
+        axes.log("x")
+        axes.log("y")
+    axes.legend()
+    assert "nan" not in axes.svg()
+
+
+def test_a_logarithmic_axis_says_what_its_floor_stands_for(texts):
+    axes = panel()
+    axes.plot([1e-4, 1.0], [0, 1], "o")
+    axes.log("x", least=1e-4)
+    axes.set(xlim=(1e-4, 1))
+    words = texts(axes.svg())
+    assert any(word.startswith("≤") for word in words)
+    assert "1" in words
+
+
+def test_names_stand_at_whole_numbers():
+    axes = panel(height=100)
+    axes.set(ynames=["first", "second"], ylim=(1.5, -0.5))
+    at = {word: float(y) for y, word in re.findall(r'y="([\d.]+)"[^>]*>(\w+)<', axes.svg())}
+    assert at["first"] < at["second"]
+
+
+def test_bars_start_at_zero():
+    axes = panel()
+    axes.bar("x", 0, 4.0, 0.5, color=HELD)
+    assert axes.x.scale(0, 100).low == 0
+    assert 'x="50"' in axes.svg()
+
+
+def test_cells_are_as_opaque_as_their_share():
+    axes = panel()
+    axes.cells(np.array([[0.0, 1.0], [0.5, 0.5]]), HELD)
+    levels = re.findall(r"fill-opacity:([\d.]+)", axes.svg())
+    assert levels == ["0.5", "1"]
+
+
+def test_an_image_may_have_its_first_row_below(pictures):
+    table = np.array([[0.0, 0.0], [1.0, 1.0]])
+    figure = Figure(100, 100)
+    figure.place(0, 0, 40, 40).imshow(table, "gray")
+    figure.place(50, 0, 40, 40).imshow(table, "gray", lower=True)
+    above, below = pictures(figure.svg())
+    assert (above == below[::-1]).all()
+    low, high = (axes.y.scale(40, 0) for axes in figure.axes)
+    assert low(0) < low(1)
+    assert high(0) > high(1)
+
+
+def test_the_best_legend_covers_no_points():
+    axes = panel(200, 100)
+    axes.plot(np.linspace(0, 1, 50), np.ones(50), "o", label="top")
+    axes.plot([0, 1], [0, 1], "o")
+    axes.mark("y", 0.98)
+    axes.legend()
+    (y,) = map(float, re.findall(r'y="([\d.]+)"[^>]*>top<', axes.svg()))
+    assert y > 80
+
+
+def test_a_color_bar_names_shares_of_its_height():
+    figure = Figure(100, 100)
+    color_bar(figure, 0, 0, 10, 80, "viridis", {0.0: "low", 1.0: "high"})
+    at = dict(re.findall(r'y="([\d.]+)"[^>]*>(\w+)<', figure.svg()))
+    assert {word: float(y) > 40 for y, word in at.items()} == {"low": True, "high": False}
+
+
+def test_a_notebook_shows_a_figure_on_white():
+    assert "background: #fff" in Figure(10, 10)._repr_svg_()
