@@ -116,6 +116,17 @@ if __name__ in sys.modules:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import it
 
 
+@pytest.fixture(autouse=True)
+def same_registries() -> Iterator[None]:
+    """Take back what a test registered, so that no other test sees it."""
+    before = [(known, dict(known)) for known in (*registry._REGISTRIES.values(), registry._MODULES)]
+    yield
+    for known, entries in before:
+        if known != entries:
+            known.clear()
+            known.update(entries)
+
+
 @pytest.fixture
 def toy() -> Experiment:
     """An experiment with the config `Orders`."""
