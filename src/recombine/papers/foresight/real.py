@@ -221,6 +221,11 @@ TITLES = {
 }
 ALONE = "GB1 was to join it and was not run"
 SEEN = "one trial seed of these tables was seen before the referee was final"
+# Claims with a second stage (docs/decisions/9).
+STAGED = {
+    *("direct_arylation_block", "french_fries_skewed", "french_fries_order"),
+    *("half_further", "verdict_further"),
+}
 
 for _name, _run in (DESIGN | OTHERS).items():
     for _support in SUPPORTS:
@@ -236,6 +241,7 @@ for _name, _run in (DESIGN | OTHERS).items():
             runs=sized({_name: _run | _only}, _only),
             source="ours",
             start=FRESH,
+            second=f"{_name}_{_support}" in STAGED,
             oracle=SEEN if _name in OTHERS else "",
         )
 
@@ -257,6 +263,7 @@ for _group, _runs, _of, _oracle in (
             runs=sized(_runs),
             source="ours",
             start=FRESH,
+            second=f"{_score}_{_group}" in STAGED,
             oracle=_oracle,
             role="headline" if _score == "half" else "detail",
         )
@@ -297,6 +304,7 @@ for _group, _runs, _of, _oracle in (
         runs=sized(_runs),
         source="ours",
         start=FRESH,
+        second=f"verdict_{_group}" in STAGED,
         oracle=_oracle,
         role="headline",
     )

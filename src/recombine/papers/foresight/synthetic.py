@@ -159,6 +159,7 @@ for _name, _model in (
         what="AUROC for failures among known combinations",
         source="ours",
         start=FRESHER,
+        second=_name == "boosting",
     )
 claim(
     "foresight.synthetic",
@@ -170,6 +171,7 @@ claim(
     what="AUROC before training minus that of a twin",
     source="ours",
     start=FRESHER,
+    second=True,
     role="headline",
 )
 claim(
@@ -213,6 +215,7 @@ claim(
     what="share of unseen combinations called known",
     source="ours",
     start=FRESHER,
+    second=True,
 )
 claim(
     "foresight.synthetic",

@@ -274,7 +274,9 @@ def fails(name: str, sentence: str, runs: Callable[[str], dict[str, Run]], **fie
     )
 
 
-def misplaces(name: str, sentence: str, runs: Callable[[str], dict[str, Run]]) -> None:
+def misplaces(
+    name: str, sentence: str, runs: Callable[[str], dict[str, Run]], **fields: Any
+) -> None:
     """Claim that few bumps are in their place deep in the hole."""
     claim(
         "liang2025.hidden_square",
@@ -285,6 +287,7 @@ def misplaces(name: str, sentence: str, runs: Callable[[str], dict[str, Run]]) -
         what="largest share of bumps within a pixel of their place",
         runs=runs,
         source="ours (the authors' accuracy swaps rows and columns)",
+        **fields,
     )
 
 
@@ -326,6 +329,7 @@ misplaces(
     "ramp_codes_misplace_the_bump",
     "With ramp codes, MLP and CNN place under three held-out bumps in ten within a pixel.",
     RAMP,
+    second=True,
 )
 claim(
     "liang2025.hidden_square",
