@@ -46,8 +46,8 @@ def sizes(rows: Sequence[Row]) -> str:
 
 
 def counted(rows: Sequence[Row], key: str) -> str:
-    """Write each diagnosis with the number of seeds that have it; not all were audited again."""
-    names = [r[key] for r in rows if key in r]
+    """Write each diagnosis with the number of seeds that have it."""
+    names = [r[key] for r in rows]
     return ", ".join(f"{n} ({names.count(n)})" for n in dict.fromkeys(names))
 
 
