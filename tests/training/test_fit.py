@@ -1,5 +1,6 @@
 """`fit`: known answers, and the same numbers for stacked and separate training."""
 
+import random
 from copy import deepcopy
 from functools import partial
 
@@ -286,6 +287,39 @@ def test_an_engine_is_exact_in_every_penalty_and_gradient():
     assert fit(scaled, sample(), steps=1)[0].engine == "turn"
 
 
+def test_models_train_with_the_attributes_of_their_weights():
+    """A mapped call hands the model tensors that have lost them."""
+
+    def penalty(model, batch):
+        weight = model.layer.weight
+        return getattr(weight, "strength", 0.0) * weight.abs().sum()
+
+    models = [strong(0.0) for _ in range(2)]
+    for m, strength in zip(models, (0.0, 1e-2), strict=True):
+        m.layer.weight.strength = strength
+    assert fit(models, sample(), seed=[4, 4], steps=9, penalties=[penalty])[0].engine == "turn"
+    assert not models[0].layer.weight.equal(models[1].layer.weight)
+
+
+def test_models_that_hold_their_weights_in_a_list_are_not_mapped():
+    """A mapped call would read the old weights of the first model there."""
+
+    class Tied(Strong):
+        def __init__(self):
+            super().__init__(0.0)
+            self.tied = [self.layer.weight]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(torch.tanh(self.layer(x)) @ self.tied[0])
+
+    with seeded(0):
+        model = Tied().double()
+    models = [model, deepcopy(model)]
+    assert fit(models, sample(), steps=2)[0].engine == "turn"
+    with pytest.raises(Refused, match="Tied is not one"):
+        fit(models, sample(), steps=1, engine="map")
+
+
 def test_modules_are_compared_by_value():
     def build(slope=0.1, extra=None):
         model = nn.Sequential(nn.Linear(2, 2), nn.LeakyReLU(slope))
@@ -301,6 +335,31 @@ def test_modules_are_compared_by_value():
     assert difference(nn.Linear(2, 2), nn.Linear(2, 2).double()) == "Linear_parameters"
     assert difference(nn.Sequential(nn.ReLU()), nn.Sequential(nn.Tanh())) != ""
     assert difference(nn.Sequential(nn.ReLU()), nn.Sequential()) != ""
+
+    class Slots:
+        __slots__ = ("number",)
+
+    class Inherited(Slots):
+        """It has a `__dict__` beside the slot."""
+
+    class Listed(list):
+        """Equal to every list of the same elements."""
+
+    class Careless:
+        def __eq__(self, other):
+            return True
+
+    def function():
+        return 0
+
+    for kind in (Slots, Inherited, Listed, Careless, lambda: partial(function)):
+        values = [kind() for _ in range(3)]
+        for value, number in zip(values, (1.0, 1.0, 2.0), strict=True):
+            value.number = number
+        assert difference(build(extra=values[0]), build(extra=values[1])) == ""
+        assert difference(build(extra=values[0]), build(extra=values[2])) == "Sequential.extra"
+    many = [[partial(pow, i) for i in range(9)], [partial(pow, min(i, 7)) for i in range(9)]]
+    assert difference(build(extra=many[0]), build(extra=many[1])) == "Sequential.extra"
 
 
 @pytest.mark.parametrize("build", [odd, lambda s: chain(s, nn.LayerNorm(8))], ids=["odd", "norm"])
@@ -360,9 +419,11 @@ def test_scores_may_draw_random_numbers(engine):
     """They change nothing in training, and depend on the model's seed and the step alone."""
 
     def noisy(model):
-        return {"draw": torch.rand(()).item(), "again": torch.randn(3).sum().item()}
+        python, numpy = random.random(), np.random.rand()  # noqa: NPY002 - as a user might
+        return {"draw": torch.rand(()).item(), "python": python, "numpy": numpy}
 
     keywords = {"steps": 6, "every": 2, "batch": 7}
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
     dropout = engine == "turn"  # the only engine that takes it
     models = [chain(s, *[nn.Dropout(0.5)] * dropout) for s in range(3)]
     plain, alone = [deepcopy(m) for m in models], deepcopy(models[1])
@@ -372,8 +433,8 @@ def test_scores_may_draw_random_numbers(engine):
     for a, b in zip(models, plain, strict=True):
         same(a, b)
     assert histories[1].scores == history.scores
-    draws = [d for h in histories for d in h.scores["draw"]]
-    assert len(set(draws)) == 9
+    assert all(len({d for h in histories for d in h.scores[k]}) == 9 for k in history.scores)
+    assert before == np.random.get_state()[1].tolist()  # noqa: NPY002
 
 
 def test_repeating_gives_the_same_bits():
@@ -491,6 +552,7 @@ def test_shapes_are_checked_for_models_with_buffers():
 REFUSED = {
     "no model": ({"models": []}, "needs a model, .* got none"),
     "twice": ({"models": [MODEL := chain(0), MODEL]}, "same model twice"),
+    "shared": ({"models": [MODEL, nn.Sequential(*MODEL)]}, "share a weight"),
     "datas": ({"data": [sample()] * 2}, "got 2 data sets for 1 models"),
     "seeds": ({"seed": [1, 2]}, "got 2 for 1 models"),
     "steps": ({"steps": 0}, r"fit\(\) needs steps >= 1; got 0"),

@@ -1,8 +1,10 @@
-"""Seeds: torch's global generators, which module initialization uses, set for a while."""
+"""Seeds: global generators, such as torch's, which module initialization uses, set for a while."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -20,3 +22,17 @@ def seeded(seed: int) -> Iterator[None]:
     with forked():
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def all_seeded(seed: int) -> Iterator[None]:
+    """Like `seeded`, with the global generators of NumPy and Python too; for code of others."""
+    numpy, python = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        with seeded(seed):
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            random.seed(seed)
+            yield
+    finally:
+        np.random.set_state(numpy)  # noqa: NPY002
+        random.setstate(python)

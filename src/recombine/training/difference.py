@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 import numpy as np
@@ -58,27 +58,63 @@ def same(a: Any, b: Any, compared: set[tuple[int, int]] | None = None) -> bool:
         return True
     if type(a) is not type(b):
         return False
+    if isinstance(a, float):
+        return bool(a.hex() == b.hex())
+    if isinstance(a, (int, str, bytes)):
+        return bool(a == b)
     compared.add((id(a), id(b)))
+    content = _same_content(a, b, compared)
+    held, other = _attributes(a), _attributes(b)
+    if held is None or other is None:
+        return content or False
+    return content is not False and _all_same(held, other, compared)
+
+
+def _same_content(a: Any, b: Any, compared: set[tuple[int, int]]) -> bool | None:
+    """Compare two objects of one type without their attributes; None if they are nothing else."""
     if isinstance(a, Tensor):
         return a.shape == b.shape and a.dtype == b.dtype and _equal(a, b)
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
     if isinstance(a, Mapping):
-        return list(a) == list(b) and all(same(a[k], b[k], compared) for k in a)
+        return _all_same(a, b, compared)
     if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(same(c, d, compared) for c, d in zip(a, b, strict=True))
+        return _all_same(dict(enumerate(a)), dict(enumerate(b)), compared)
     if isinstance(a, partial):
-        return same((a.func, a.args, a.keywords), (b.func, b.args, b.keywords), compared)
+        return (
+            same(a.func, b.func, compared)
+            and same(a.args, b.args, compared)
+            and same(a.keywords, b.keywords, compared)
+        )
     if isinstance(a, MethodType):
         return a.__func__ is b.__func__ and same(a.__self__, b.__self__, compared)
     if isinstance(a, FunctionType):
-        return a.__code__ is b.__code__ and same(_captured(a), _captured(b), compared)
+        return a.__code__ is b.__code__ and all(
+            same(c, d, compared) for c, d in zip(_captured(a), _captured(b), strict=True)
+        )
     if "__eq__" in {k for c in type(a).__mro__[:-1] for k in vars(c)} and not is_dataclass(a):
         try:
             return bool(a == b)
         except Exception:  # not comparable, so not known to be the same
             return False
-    return hasattr(a, "__dict__") and same(vars(a), vars(b), compared)
+    return None
+
+
+def _all_same(a: Mapping[Any, Any], b: Mapping[Any, Any], compared: set[tuple[int, int]]) -> bool:
+    return list(a) == list(b) and all(same(a[k], b[k], compared) for k in a)
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """List what an object of a Python class holds, in slots too; None if it cannot hold any."""
+    slots = [vars(c) for c in type(value).__mro__ if "__slots__" in vars(c)]
+    if not slots and not hasattr(value, "__dict__"):
+        return None
+    held = dict(getattr(value, "__dict__", {}))
+    for members in slots:
+        for name, member in members.items():
+            if isinstance(member, MemberDescriptorType):
+                held[name] = getattr(value, name, None)
+    return held
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:
@@ -86,7 +122,7 @@ def _equal(a: Tensor, b: Tensor) -> bool:
     return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
 
 
-def _captured(function: FunctionType) -> tuple[Any, ...]:
-    """Return what a function carries beside its code."""
-    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
-    return cells, function.__defaults__, function.__kwdefaults__
+def _captured(function: FunctionType) -> list[Any]:
+    """List what a function carries beside its code."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [*cells, function.__defaults__, function.__kwdefaults__]

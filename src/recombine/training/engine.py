@@ -21,6 +21,7 @@ from recombine.training.penalties import Chained
 
 ENGINES = ("auto", "stack", "map", "turn")
 CONVOLUTIONS = nn.modules.conv._ConvNd
+PLAIN = (Tensor, nn.Parameter)  # tensor types that hold nothing but numbers
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 # Relative differences that count as rounding, in double precision and in the models' own.
@@ -93,10 +94,15 @@ def exact(
 
     Outputs, the data loss, every penalty and the gradients of each are compared, in double
     precision where the models can run in it. A model whose forward pass changes its own state is
-    not exact, nor is what cannot be mapped, such as random layers.
+    not exact, nor is what cannot be mapped, such as random layers, nor a model that reaches its
+    weights otherwise than by their names.
     """
+    first, tolerance = objectives[0], TOLERANCES[None]
     try:
-        if _stateful(objectives[0], x[0], y[0]):
+        if _stateful(first, x[0], y[0]):
+            return False
+        copied = _alone(first, x[0], y[0], None, 0)
+        if not _agree(copied, _in_place(first, x[0], y[0]), tolerance=tolerance):
             return False
     except Exception:  # training will raise the same error
         return False
@@ -138,6 +144,13 @@ def _alone(
     with seeded(seed):  # a stack draws the same noise
         outputs, *losses = functional_call(objective, (weights, buffers), (x, y), {"apart": True})
     return Trial(outputs, losses, [_gradients(part, [*weights.values()]) for part in losses])
+
+
+def _in_place(objective: Objective, x: Tensor, y: Tensor) -> Trial:
+    """Evaluate a model as training in turn does."""
+    with seeded(0):
+        outputs, *losses = objective(x, y, apart=True)
+    return Trial(outputs, losses, [_gradients(part, [*objective.parameters()]) for part in losses])
 
 
 def _together(ensemble: Stacked | Mapped, x: Tensor, y: Tensor) -> list[Trial]:
@@ -213,6 +226,9 @@ def _obstacle(models: Sequence[nn.Module]) -> str:
         p._backward_hooks or p._post_accumulate_grad_hooks for m in models for p in m.parameters()
     ):
         return ": its parameters have hooks"
+    plain = (t for m in models for t in (*m.parameters(), *m.buffers()) if type(t) in PLAIN)
+    if any(set(vars(t)) - {"persistent", "_is_buffer"} for t in plain):
+        return ": its weights carry attributes"
     for i, model in enumerate(models[1:], start=1):
         if attribute := difference(first, model):
             return f": models 0 and {i} differ in {attribute}"

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from recombine.core.error import Refused
 from recombine.core.experiment import History
-from recombine.core.seed import forked, seeded
+from recombine.core.seed import all_seeded, forked, seeded
 from recombine.core.task import Data
 from recombine.training.batches import batches
 from recombine.training.engine import choose
@@ -189,7 +189,7 @@ def fit(
                     log[i] = replace(log[i], diverged=step + 1, stopped=False)
                     ended.append(i)
                 if scores and log[i].diverged is None:
-                    with seeded(_seed(seeds[rows[i]], step + 1)):
+                    with all_seeded(_seed(seeds[rows[i]], step + 1)):
                         values = scores(model.eval())
                     for name, value in values.items():
                         number = value.item() if isinstance(value, Tensor) else value
@@ -256,6 +256,12 @@ def _check(
         raise Refused("fit() needs a model, or one model per seed; got none.")
     if len({id(m) for m in models}) < len(models):
         raise Refused("fit() needs one model per seed; got the same model twice.")
+    weights = [{id(p) for p in m.parameters()} for m in models]
+    if sum(map(len, weights)) > len(set().union(*weights)):
+        raise Refused(
+            "fit() trains each model for itself, but two of them share a weight. Copy it, as in "
+            "copy.deepcopy(model), or train one module that holds them all."
+        )
     if len(datas) not in (1, len(models)):
         raise Refused(
             f"fit() needs one data set for all models, or one per model; got {len(datas)} data "
