@@ -1,8 +1,10 @@
 """Figures: every experiment shows its result from scores alone, without arrays."""
 
+import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import recombine
@@ -30,3 +32,26 @@ def test_an_experiment_has_a_figure_that_needs_no_arrays(name):
         if title.startswith(f"{name}: ") and figure(records, lambda r: {}) is not None
     ]
     assert drawn
+
+
+def test_cells_of_the_phase_diagram_touch_and_are_where_the_ticks_say():
+    s1, s2 = (s.ravel() for s in np.meshgrid(np.arange(4) / 10, np.arange(3) / 10))
+    arrays = {"s1": s1, "s2": s2, "solved": np.zeros(12, int)}
+    figure = FIGURES["lippl2025.phases: phase_diagram"]([None], lambda r: arrays)
+    (axes,) = figure.axes
+    text = figure.svg()
+    cells = re.findall(r"M([\d.]+) ([\d.]+)h75v80h-75z", text)  # 300 × 240 pixels in 4 × 3 cells
+    assert len(cells) == 12
+    ticks = axes.x.marks(axes.x.scale(axes.left, axes.left + axes.width), 9)
+    assert [(x, word) for x, word in ticks] == [
+        (pytest.approx(axes.left + 75 * (i + 0.5)), f"{i / 10:g}") for i in range(3)
+    ]
+
+
+def test_every_task_of_the_puzzles_has_a_dot_or_says_why_not():
+    records = [r for r in committed() if r.experiment == "lippl2025.puzzles"]
+    text = FIGURES["lippl2025.puzzles: solvability"](records, lambda r: {}).svg()
+    tasks = {r.config["task"] for r in records}
+    dots = {r.config["task"] for r in records if r.scores.get("largest_output", 0) > 1e-7}
+    words = text.count("not computed") + text.count("every output is zero")
+    assert words == len(tasks - (dots - {"addition"}))

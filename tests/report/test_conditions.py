@@ -56,6 +56,14 @@ def test_two_runs_of_one_name_stay_apart():
     assert [c.label for c in conditions(records, claims)] == ["plain · mlp", "plain · cnn"]
 
 
+def test_runs_of_one_name_are_set_apart_by_what_differs_among_them():
+    changes = [{"decoder": d, "depth": n} for d in ("mlp", "cnn") for n in (2, 3)]
+    records = records_of(*changes)
+    claims = [claim({f"depth {c['depth']}": c}) for c in changes[::2]]
+    names = [c.label for c in conditions(records, claims)]
+    assert names == ["depth 2 · mlp", "mlp · depth=3", "depth 2 · cnn", "cnn · depth=3"]
+
+
 def test_records_from_before_a_field_was_added_are_of_the_same_condition():
     (record,) = records_of({"decoder": "mlp"})
     older = replace(record, id="b", seed=1, config=dict(list(record.config.items())[:-1]))

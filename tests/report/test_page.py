@@ -130,6 +130,15 @@ def test_a_claim_links_to_its_runs_records_and_source_line(smoke, judged, tmp_pa
     assert re.search(r"<code>hidden_square\.py:\d+</code>", text)
 
 
+def test_a_claim_lists_only_the_records_that_decided_it(smoke, judged, tmp_path):
+    store, records = smoke
+    (first, *_) = judged
+    later = replace(first, verdict=replace(first.verdict, seeds=2, start=1))
+    text = page(store, records, [later], tmp_path / "report.html")
+    seeds = re.findall(r'<a href="[^"#]*\.json" title="\w+">(\d)</a>', text)
+    assert seeds == ["1", "2"]
+
+
 def test_page_shows_what_went_wrong_and_escapes_it(rich_page):
     text = rich_page
     assert EVIL not in text

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from recombine.core.claim import Claim
+from recombine.core.claim import MISSING, Claim
 from recombine.core.experiment import EXPERIMENTS
 from recombine.report.bibliography import Paper, papers
 from recombine.report.chart import verdict_axis
@@ -173,14 +173,16 @@ def _hero(paper: Paper | None, sections: Sequence[Section]) -> Picture | None:
 
 
 def _runs(judged: Judged, section: Section | None, store: Store, page: Path | None) -> list[Run]:
-    """List a claim's runs with the fields that they change and the records that they have."""
+    """List a claim's runs: the fields that they change, and the records that decided it."""
     experiment = EXPERIMENTS[judged.claim.experiment]
     rows = {c.key: (i, c) for i, c in enumerate(section.conditions)} if section else {}
     runs = []
     for name, run in judged.claim.runs(judged.size).items():
         config = jsonable(experiment.configure(judged.size, **run))
         i, condition = rows.get(key_of(config, experiment), (0, None))
-        records = condition.records if condition else ()
+        records = [*condition.records] if condition else []
+        if (verdict := judged.verdict).outcome != MISSING:
+            records = [r for r in records if r.seed >= verdict.start][: verdict.seeds]
         changes = ", ".join(f"{field}={value}" for field, value in run.items())
         runs.append(
             Run(

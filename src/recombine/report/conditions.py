@@ -42,27 +42,33 @@ class Condition:
 def conditions(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[Condition]:
     """Group the runs of one experiment at one size by configuration, and name each group.
 
-    A claim's name for its run comes first. Other conditions are named by few fields that set them
-    apart, leaving out those at their most common value.
+    A claim's name for its run comes first; runs of one name are set apart by the fields in which
+    they differ. Other conditions are named by few fields, leaving out those at their most common
+    value.
     """
     experiment = EXPERIMENTS.get(records[0].experiment)
     groups: dict[str, list[Record]] = {}
     for r in sorted(records, key=lambda r: (r.seed, r.id)):
         groups.setdefault(key_of(r.config, experiment), []).append(r)
-    configs = [group[0].config for group in groups.values()]
-    telling = _telling_fields(configs, experiment)
+    configs = {key: json.loads(key) for key in groups}
+    telling = _telling_fields([*configs.values()], experiment)
     from_claims = _claimed_names(claims, records[0].size, experiment)
     bare = records[0].experiment.rpartition(".")[2].replace("_", " ")
-    usual = _usual(configs, telling)
-    own = {key: _label(group[0].config, telling, usual) for key, group in groups.items()}
-    labels = [from_claims.get(key, "") or own[key] for key in groups]
-    repeated = {label for label, count in Counter(labels).items() if count > 1}
-    split = []
-    for label, (key, group) in zip(labels, groups.items(), strict=True):
-        full = f"{label} · {own[key]}" if label in repeated else label
-        split.append(Condition(full or bare, tuple(group), key))
-    order = _order(configs, telling, experiment)
-    return sorted(split, key=lambda c: order(c.config))
+    usual = _usual([*configs.values()], telling)
+    labels = {
+        key: from_claims.get(key, "") or _label(config, telling, usual) or bare
+        for key, config in configs.items()
+    }
+    for label, count in Counter(labels.values()).items():
+        if count > 1:
+            same = [configs[key] for key in groups if labels[key] == label]
+            apart = _telling_fields(same, experiment)
+            for key, config in configs.items():
+                if labels[key] == label:
+                    labels[key] = f"{label} · {_label(config, apart)}"
+    split = [Condition(labels[key], tuple(group), key) for key, group in groups.items()]
+    order = _order([*configs.values()], telling, experiment)
+    return sorted(split, key=lambda c: order(configs[c.key]))
 
 
 def varying(configs: Sequence[Config], experiment: str) -> list[str]:
@@ -113,10 +119,12 @@ def _telling_fields(configs: Sequence[Config], experiment: Experiment | None) ->
     return telling
 
 
-def _label(config: Config, telling: Sequence[str], usual: Config) -> str:
+def _label(config: Config, telling: Sequence[str], usual: Config | None = None) -> str:
     """Write the values of the telling fields: the first always, the others where not usual."""
     values = [(f, config.get(f)) for f in telling]
-    unusual = [(f, v) for i, (f, v) in enumerate(values) if i == 0 or v != usual.get(f)]
+    unusual = [
+        (f, v) for i, (f, v) in enumerate(values) if i == 0 or usual is None or v != usual.get(f)
+    ]
     return " · ".join(v if isinstance(v, str) and v else f"{f}={v}" for f, v in unusual)
 
 

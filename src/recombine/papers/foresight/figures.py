@@ -22,6 +22,10 @@ MODELS = {
     "mlp": "MLP", "ridge": "ridge", "forest": "forest", "boosting": "boosting",
     "knn": "nearest neighbors",
 }  # fmt: skip
+KINDS = {
+    "pair": "sum and one pair", "product": "one product", "cp2": "two products", "xor": "parity",
+    "noisy": "noisy sum", "additive": "sum", "random": "no structure",
+}  # fmt: skip
 Rows = dict[str, dict[str, list[float]]]
 
 
@@ -32,14 +36,15 @@ def dots(
     if not rows:
         return None
     step = 30 if len(colors) > 1 else 24
-    figure = Figure(520, step * len(rows) + 88)
-    axes = figure.place(190, 34, 310, step * len(rows))
+    top = 34 if len(colors) > 1 else 10
+    figure = Figure(490, step * len(rows) + top + 54)
+    axes = figure.place(180, top, 290, step * len(rows))
     if mark is not None:
         axes.mark("x", mark)
     seed_rows(axes, rows, colors)
     axes.set(xlabel=label)
     if len(colors) > 1:
-        figure.legend(190, 14, colors)
+        figure.legend(180, 14, colors)
     return figure
 
 
@@ -51,8 +56,9 @@ def collect(rows: Rows, row: str, series: str, value: float | None) -> None:
 
 @figure("foresight.synthetic")
 def failures_found(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """AUROC for failures among known combinations of synthetic tables, one dot per seed: before
-    training, by the errors of a second network, and after training.
+    """AUROC for a model's failures among known combinations of synthetic tables: forecast before
+    training, by the errors of a second network (twin), and after training. One dot per seed, a bar
+    at the mean; dashed: the bound for trained models.
     """
     titles = {"before": "MLP, before training", "twin": "MLP, by a twin"}
     titles |= {f"after_{name}": f"{MODELS[name]}, after training" for name in TRAINED}
@@ -65,18 +71,21 @@ def failures_found(records: Sequence[Record], arrays_of: Arrays) -> Figure | Non
 
 @figure("foresight.synthetic")
 def known_by_target(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Share of unseen combinations that is known, by the kind of target, one dot per seed."""
+    """Share of unseen combinations that is called known, by kind of target: one dot per seed, a bar
+    at the mean.
+    """
     rows: Rows = {}
     for target in TARGETS:
         for r in records:
-            collect(rows, target, "all", r.scores.get(f"known_{target}"))
+            collect(rows, KINDS.get(target, target), "all", r.scores.get(f"known_{target}"))
     return dots(rows, {"all": LINES[0]}, "share known to ±0.5 standard deviations")
 
 
 @figure("foresight.real")
 def values_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """R² on unseen combinations of real tables, one dot per seed: the referee, and the best of
-    ridge, forest, boosting, nearest neighbors and MLP, chosen on the unseen values.
+    """R² on unseen combinations of real tables, by table and training support: the referee, and the
+    best of ridge, forest, boosting, nearest neighbors and MLP, chosen on the unseen values. One dot
+    per seed, a bar at the mean.
     """
     colors = {"referee": LINES[0], "best of five models": LINES[1]}
     rows: Rows = {}
@@ -93,8 +102,8 @@ def values_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
 
 @figure("foresight.real")
 def verdicts_by_table(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """AUROC for failures of trained models on real tables, one dot per seed: the referee's verdict,
-    and the variance of a forest.
+    """AUROC for failures of trained models on real tables: the referee's verdict, and the variance
+    of a forest. One dot per seed, a bar at the mean; dashed: the bound of the claims.
     """
     colors = {"verdict": LINES[0], "variance of a forest": LINES[1]}
     rows: Rows = {}
@@ -110,8 +119,8 @@ def verdicts_by_table(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
 
 @figure("foresight.repeats")
 def known_by_repeats(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Share of unseen combinations that is known, by measurements per combination; noise is 0.3
-    standard deviations.
+    """Share of unseen combinations that is called known, by measurements per combination, with a
+    noise of 0.3 standard deviations: one dot per seed, a bar at the mean.
     """
     rows: Rows = {}
     for r in sorted(records, key=lambda r: int(r.config["repeats"])):
@@ -121,21 +130,21 @@ def known_by_repeats(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
 
 @figure("foresight.collecting")
 def measurements_saved(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Measurements that another way of collecting needs for the error of a plan, in those of the
-    plan, one dot per seed; 8 where even 8 times as many are not enough.
+    """Measurements that another way of collecting needs to reach the error of a plan, divided by
+    the plan's: one dot per seed, a bar at the mean. Ratios end at 8; dashed: as many as the plan.
     """
     rows: Rows = {}
     for r in sorted(records, key=lambda r: str(r.config["rival"])):
         table = str(r.config["table"])
         row = f"{NAMES.get(table, table)}, {r.config['rival']}"
         collect(rows, row, "all", r.scores.get("times"))
-    return dots(rows, {"all": LINES[0]}, "measurements over those of the plan", mark=1.0)
+    return dots(rows, {"all": LINES[0]}, "measurements / those of the plan", mark=1.0)
 
 
 @figure("foresight.search")
 def best_of_search(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Largest target among the measured combinations, in units of the largest in the table: one dot
-    per seed.
+    """Largest target among the measured combinations, divided by the largest in the table: one dot
+    per seed, a bar at the mean; dashed: the bound of the claim.
     """
     rows: Rows = {}
     for r in records:
@@ -144,4 +153,4 @@ def best_of_search(records: Sequence[Record], arrays_of: Arrays) -> Figure | Non
     for r in records:
         name = NAMES[str(r.config["table"])]
         collect(rows, f"{name}, random", "all", r.scores.get("best_random"))
-    return dots(rows, {"all": LINES[0]}, "largest measured target", mark=0.8)
+    return dots(rows, {"all": LINES[0]}, "largest measured / largest of all", mark=0.8)

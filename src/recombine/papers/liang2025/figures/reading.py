@@ -13,15 +13,15 @@ from recombine.runs.record import Record
 WHERE = {
     "position_id": "in distribution",
     "position_ood": "held-out square",
-    "position_deep": "deep in it",
+    "position_deep": "deep in the square",
 }
-WAYS = {"read": "encoder reads", "draw": "decoder draws"}
+WAYS = {"read": "encoder", "draw": "decoder"}
 
 
 @figure("liang2025.reading")
 def places(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Share of bumps within a pixel of their place, read by an encoder or drawn by a decoder: one
-    dot per seed and a bar at the mean.
+    """Share of bumps that an encoder locates, or a decoder renders, within one pixel of the true
+    position: one dot per seed and a bar at the mean.
     """
     if not records:
         return None
@@ -39,6 +39,6 @@ def places(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
                 axes.plot([at], [mean], "_", color=INK, size=16, width=2)
     axes.set(ylim=(-0.04, 1.04), xlim=(-0.5, len(WHERE) - 0.5))
     axes.set(xnames=list(WHERE.values()))
-    axes.set(ylabel="share of bumps in place")
+    axes.set(ylabel="share within one pixel")
     axes.legend("above", columns=2)
     return figure

@@ -10,7 +10,7 @@ from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, picture
 from recombine.runs.record import Record
 
-ROWS = (("truth", "strip_truth"), ("drawn", "strip_drawn"), ("cross-fade", "strip_fade"))
+ROWS = (("truth", "strip_truth"), ("output", "strip_drawn"), ("cross-fade", "strip_fade"))
 
 
 @figure("liang2025.rotation")

@@ -21,16 +21,20 @@ def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
         return None
     figure = Figure(460, 330)
     axes = figure.place(56, 34, 300, 240)
+    columns, column = np.unique(arrays["s1"], return_inverse=True)
+    rows, row = np.unique(arrays["s2"], return_inverse=True)
     for k, label in enumerate(("none", "CD-1", "CD-1, CD-2", "all three")):
-        rows = arrays["solved"] == k
-        axes.plot(
-            arrays["s1"][rows],
-            arrays["s2"][rows],
-            "s",
-            size=5.5,
-            color=LINES[k],
-            label=label,
-        )
+        chosen = arrays["solved"] == k
+        table = np.zeros((len(rows), len(columns)))
+        table[len(rows) - 1 - row[chosen], column[chosen]] = 1
+        axes.cells(table, LINES[k])
+        axes.plot([], [], "s", size=9, color=LINES[k], label=label)
+    for way, values in (("x", columns), ("y", rows)):
+        ticks = np.arange(0, values[-1], 0.1)
+        at = np.interp(ticks, values, np.arange(len(values))) + 0.5
+        at = at if way == "x" else len(rows) - at
+        words = dict(zip(at.tolist(), ticks.tolist(), strict=True))
+        axes.set(**{f"{way}ticks": [*words], f"{way}format": lambda p, w=words: f"{w[p]:g}"})
     axes.set(xlabel="salience of a component, S(1;3)")
     axes.set(ylabel="salience of a pair, S(2;3)")
     axes.legend("upper right", title="solves")
@@ -128,7 +132,9 @@ def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure 
 
 @figure("lippl2025.images")
 def similarity_matrices(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Similarity of pairs of digits in the last hidden layer before training, mean over images."""
+    """Similarity of pairs of combinations in the last hidden layer before training, mean over
+    images; brighter is more similar. Images of the two digits overlap at distance 0.
+    """
     by_distance = {}
     for r in records:
         if r.config["task"] == "addition" and r.config["preset"] == "extrapolation":

@@ -92,28 +92,34 @@ def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
 @figure("lippl2025.puzzles")
 def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Which tasks sums over seen conjunctions can express, and the accuracy of kernels on held-out
-    combinations of tasks with two components and two answers; on equivalence they all output zero.
+    combinations, one dot per salience; the dashed line is chance.
     """
-    tasks: dict[str, tuple[float, list[float]]] = {}
+    tasks: dict[str, tuple[float, list[float], str]] = {}
     for r in records:
-        accuracies = tasks.setdefault(r.config["task"], (r.scores["solvable"], []))[1]
-        if r.config["task"] != "addition" and r.scores.get("largest_output", 0.0) > 1e-7:
-            accuracies.append(r.scores["accuracy"])
+        solvable, accuracies, _ = tasks.setdefault(r.config["task"], (r.scores["solvable"], [], ""))
+        why = "not computed"
+        if r.config["task"] != "addition" and "accuracy" in r.scores:
+            why = "every output is zero"
+            if r.scores["largest_output"] > 1e-7:
+                accuracies.append(r.scores["accuracy"])
+        tasks[r.config["task"]] = (solvable, accuracies, why)
     if not tasks:
         return None
     figure = Figure(460, 32 * len(tasks) + 74)
     axes = figure.place(200, 10, 240, 32 * len(tasks))
-    for i, (solvable, accuracies) in enumerate(tasks.values()):
+    for i, (task, (solvable, accuracies, why)) in enumerate(tasks.items()):
+        y = 10 + 32 * (i + 0.5)
         axes.plot(accuracies, [i] * len(accuracies), "o", color=LINES[0], alpha=0.6)
         word = "solvable" if solvable else "impossible"
-        color = INK if solvable else MUTED
-        figure.words(190, 10 + 32 * (i + 0.5), word, color=color, align="end")
+        figure.words(112, y, task, align="end")
+        figure.words(190, y, word, color=INK if solvable else MUTED, align="end")
+        if not accuracies:
+            figure.words(212, y, why, color=MUTED)
+    if any(accuracies for _, accuracies, _ in tasks.values()):
+        axes.mark("x", 0.5)
     axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5))
-    axes.mark("x", 0.5)
     axes.set(ynames=[])
-    for i, task in enumerate(tasks):
-        figure.words(112, 10 + 32 * (i + 0.5), task, align="end")
-    axes.set(xlabel="accuracy of kernels, one dot per salience")
+    axes.set(xlabel="accuracy on held-out combinations")
     return figure
 
 

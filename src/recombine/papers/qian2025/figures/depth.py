@@ -13,9 +13,12 @@ from recombine.runs.record import Record
 
 @figure("qian2025.depth")
 def depth_curves(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Left: error of the best affine map from a module's output to its sine (dashed: from its
-    input), and the network's test error, by depth of the modules; one dot per seed, a line through
-    geometric means. Right: outputs of shallow and of deep modules, fitted to a sine (dashed).
+    """Error of the best affine map from a module's output to its sine (dashed: from its input), and
+    the network's test error, by depth of the modules: one dot per seed, a line through geometric
+    means.
+
+    Where arrays are kept, a third panel has outputs of shallow and of deep modules, fitted to a
+    sine (dashed).
     """
     scored = [r for r in records if "rmse" in r.scores]
     if not scored:

@@ -6,6 +6,7 @@ import numpy as np
 
 from recombine.core.registry import figure
 from recombine.report.colors import HELD, MUTED, SEEN
+from recombine.report.numbers import tick
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
@@ -109,7 +110,7 @@ def by_strength(records: Sequence[Record], held_out: str) -> Figure | None:
             axes.plot(np.unique(at), means, color=color, width=1.6, label=label)
         axes.set(title=title)
         axes.set(xlabel="strength", ylim=(0, None), xlim=(-0.3, len(strengths) - 0.7))
-        axes.set(xnames=[f"{s:g}" for s in strengths])
+        axes.set(xnames=[tick(s) for s in strengths])
         if i == 0:
             axes.legend("above", columns=3, lift=24)
     return figure
