@@ -95,6 +95,32 @@ def test_pieces_touch_or_do_not():
     assert pieces(np.array([[[0.0, 0], [1, 0]], [[0.5, 0.1], [0.5, 1]]])) == 2
 
 
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1e5), (0, 1e-13), (1e6, 1e6 + 1), (-3e7, 1e7)], ids=str
+)
+def test_gaps_do_not_depend_on_the_unit_of_a_factor(low, high):
+    space = Space(tuple(Factor(name, low=low, high=high) for name in "ab"))
+    fifth, half = low + (high - low) * 0.2, low + (high - low) * 0.5
+    for support in (box(a=(low, half)) | box(a=(half, high)), tiles(4, 0.9)):
+        covered = compositional(space, support, everything())
+        assert covered.compositional and covered.connected
+    [gap] = compositional(space, ~box(a=(fifth, half)), everything()).gaps
+    np.testing.assert_allclose([*gap.low, *gap.high], [fifth, half], rtol=1e-9)
+    first, last = str(gap)[len("a in [") : -1].split(", ")
+    assert abs(float(first) - fifth) + abs(float(last) - half) < (high - low) / 1000
+
+
+def test_tiles_end_where_their_boxes_do():
+    space = Space((Factor("a", low=-1), Factor("b", low=-3e7, high=1e7)))
+    support = tiles(7, 0.5, seed=1)
+    edges = np.array([[-1.0, -3e7]]) + np.arange(8)[:, None] / 7 * [[2.0, 4e7]]
+    near = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+    z = np.stack(np.meshgrid(*near.clip([-1, -3e7], [1, 1e7]).T), axis=-1).reshape(-1, 2)
+    low, high = support.boxes(space).transpose(1, 0, 2)
+    inside = ((z[:, None] >= low) & (z[:, None] <= high)).all(axis=2).any(axis=1)
+    np.testing.assert_array_equal(inside, support.contains(space, z))
+
+
 def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
     fine = compositional(SPRITES, PLANES, everything())
     assert fine.compositional

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from recombine.core.boxes import Boxes, few, neighbor, whole
@@ -111,9 +112,9 @@ class Tiles(Support):
             raise Refused(
                 f"{self} cuts continuous axes, but {space} has discrete factors; use fraction()."
             )
-        low, high = whole(space)[0]
-        cell = np.floor((z - low) / (high - low) * self.side).astype(int)
-        return np.asarray(self.chosen(space.dim)[tuple(cell.clip(0, self.side - 1).T)])
+        inner = self._edges(space, np.arange(1, self.side)[:, None])
+        cell = [np.searchsorted(e, x, side="right") for e, x in zip(inner.T, z.T, strict=True)]
+        return np.asarray(self.chosen(space.dim)[tuple(cell)])
 
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
         """Draw by rejection."""
@@ -121,11 +122,15 @@ class Tiles(Support):
 
     def boxes(self, space: Space) -> Boxes | None:
         """Return one box per chosen tile."""
-        low, high = whole(space)[0]
         cells = np.argwhere(self.chosen(space.dim))
-        start, stop = (low + (high - low) * (cells + k) / self.side for k in (0, 1))
-        stop = np.where(cells + 1 < self.side, neighbor(stop, -np.inf), high)
+        start, stop = (self._edges(space, cells + k) for k in (0, 1))
+        stop = np.where(cells + 1 < self.side, neighbor(stop, -np.inf), whole(space)[0, 1])
         return few(np.stack([start, stop], axis=1))
+
+    def _edges(self, space: Space, cells: NDArray[np.int64]) -> Points:
+        """Return where tiles begin, by number (…, coordinates)."""
+        low, high = whole(space)[0]
+        return np.asarray(low + (high - low) * cells / self.side)
 
     def __repr__(self) -> str:
         return f"tiles({self.side}, {self.share:g}, seed={self.seed})"

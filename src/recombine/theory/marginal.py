@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, log10
 
 import numpy as np
 from numpy.random import Generator
@@ -12,10 +13,11 @@ from scipy.sparse.csgraph import connected_components
 from recombine.core.boxes import Boxes, whole
 from recombine.core.error import Refused
 from recombine.core.show import shown
-from recombine.core.space import Points, Space
+from recombine.core.space import Array, Points, Space
 from recombine.core.support import Support
 
-CLOSE = 1e-12  # shorter lengths count as zero
+CLOSE = 1e-12  # shorter lengths count as zero, as a share of a factor's range
+ROUNDING = 4.0  # lengths of this many roundings count as zero too
 BINS = 64  # intervals per coordinate of a support that is known by samples only
 
 
@@ -32,7 +34,7 @@ class Gap:
     def __str__(self) -> str:
         several = len(self.low) > 1
         sides = [
-            f"{self.factor}{f'[{i}]' * several} in [{a:.4g}, {b:.4g}]"
+            f"{self.factor}{f'[{i}]' * several} in [{_write(a, b - a)}, {_write(b, b - a)}]"
             for i, (a, b) in enumerate(zip(self.low, self.high, strict=True))
             if self.narrow[i]
         ]
@@ -79,18 +81,24 @@ class Coverage:
         return text
 
 
-def pieces(boxes: Boxes) -> int:
-    """Count the connected components of a union of closed boxes.
+def _write(end: float, width: float) -> str:
+    """Write an end of an interval to four digits of its width."""
+    more = ceil(log10(abs(end) / width)) if abs(end) > width > 0 else 0
+    return f"{end:.{4 + more}g}"
+
+
+def pieces(boxes: Boxes, close: Array | float = CLOSE) -> int:
+    """Count the connected components of a union of closed boxes, `close` apart or more.
 
     >>> pieces(np.array([[[0.0], [0.2]], [[0.2], [0.5]], [[0.6], [1.0]]]))
     2
     """
-    touch = (boxes[:, None, 0] <= boxes[None, :, 1] + CLOSE).all(axis=2)
+    touch = (boxes[:, None, 0] <= boxes[None, :, 1] + close).all(axis=2)
     return int(connected_components(touch & touch.T, directed=False)[0]) if len(boxes) else 0
 
 
-def missing(queried: Boxes, shown: Boxes) -> Boxes:
-    """Subtract the shown boxes from the queried ones, up to pieces without extent.
+def missing(queried: Boxes, shown: Boxes, close: Array | float = CLOSE) -> Boxes:
+    """Subtract the shown boxes from the queried ones, up to pieces not wider than `close`.
 
     >>> missing(np.array([[[0.0], [1.0]]]), np.array([[[0.0], [0.2]], [[0.5], [1.0]]])).tolist()
     [[[0.2], [0.5]]]
@@ -98,22 +106,25 @@ def missing(queried: Boxes, shown: Boxes) -> Boxes:
     lost: list[Boxes] = []
     for box in queried:
         rest = [box]
-        wide = box[1] > box[0] + CLOSE
+        wide = box[1] - box[0] > close
         for other in shown:
-            rest = [piece for part in rest for piece in _without(part, other, wide)]
+            rest = [piece for part in rest for piece in _without(part, other, wide, close)]
         lost += rest
     return np.stack(lost) if lost else np.empty((0, *queried.shape[1:]))
 
 
-def _without(box: Boxes, other: Boxes, wide: NDArray[np.bool_]) -> list[Boxes]:
+def _without(
+    box: Boxes, other: Boxes, wide: NDArray[np.bool_], close: Array | float
+) -> list[Boxes]:
     """Cut `other` out of a box that extends along `wide` coordinates."""
     low, high = np.maximum(box[0], other[0]), np.minimum(box[1], other[1])
-    if not np.where(wide, high - low > CLOSE, high - low >= -CLOSE).all():
+    close = np.broadcast_to(close, low.shape)
+    if not np.where(wide, high - low > close, high - low >= -close).all():
         return [box]
     rest, core = [], box.copy()
     for i in np.flatnonzero(wide):
         for side, edge in ((0, low[i]), (1, high[i])):
-            if abs(core[side, i] - edge) > CLOSE:
+            if abs(core[side, i] - edge) > close[i]:
                 piece = core.copy()
                 piece[1 - side, i] = edge
                 rest.append(piece)
@@ -163,28 +174,30 @@ def compositional(
     for f in space.factors:
         block = space.blocks[f.name]
         ends = whole(space)[0, :, block]
+        close = np.maximum(CLOSE * np.ptp(ends, axis=0), ROUNDING * np.spacing(np.abs(ends).max()))
         values = [
             of.marginal(space, f.name) if isinstance(of, Support) else None for of in (shown, query)
         ]
         exact = [v for v in values if v is not None]
         if len(exact) == 2:
-            lost, components, width = missing(exact[1], exact[0]), list(map(pieces, exact)), 0.0
+            lost, width = missing(exact[1], exact[0], close), 0.0
+            components = [pieces(v, close) for v in exact]
         else:
             rows = [sample(of)[:, block] for of in (shown, query)]
             bins = int(np.clip(min(map(len, rows)) // 20, 2, BINS))
             lost, binned = _binned(rows, ends, bins)
             components = [
-                n if v is None else pieces(v) for n, v in zip(binned, values, strict=True)
+                n if v is None else pieces(v, close) for n, v in zip(binned, values, strict=True)
             ]
             width = float((ends[1] - ends[0]).max() / bins)
-        gaps += [_gap(f.name, box, ends) for box in lost]
+        gaps += [_gap(f.name, box, ends, close) for box in lost]
         counts[0][f.name], counts[1][f.name] = components
         resolution[f.name] = width
     return Coverage(tuple(gaps), *counts, resolution)
 
 
-def _gap(name: str, box: Boxes, ends: Boxes) -> Gap:
-    narrow = np.abs(box - ends).max(axis=0) > CLOSE
+def _gap(name: str, box: Boxes, ends: Boxes, close: Array) -> Gap:
+    narrow = np.abs(box - ends).max(axis=0) > close
     return Gap(name, tuple(box[0].tolist()), tuple(box[1].tolist()), tuple(narrow.tolist()))
 
 

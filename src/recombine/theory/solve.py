@@ -140,7 +140,7 @@ def _groups(p: _Problem) -> tuple[Array, Array, int]:
         while RESIDUAL * goal < np.linalg.norm(left) < before / 10:
             before = float(np.linalg.norm(left))
             share = max(RESIDUAL * goal / before / 2, 1e-12)
-            with np.errstate(divide="ignore", invalid="ignore"):  # a singular direction was met
+            with np.errstate(all="ignore"):  # a singular direction was met
                 a = a + flat(cg(system, left, rtol=share, maxiter=min(STEPS, 100 + 10 * n))[0])
             left = flat(y) - apply(a)
         if not np.linalg.norm(left) <= ENOUGH * goal:
