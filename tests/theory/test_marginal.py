@@ -103,7 +103,8 @@ def test_gaps_do_not_depend_on_the_unit_of_a_factor(low, high):
     fifth, half = low + (high - low) * 0.2, low + (high - low) * 0.5
     for support in (box(a=(low, half)) | box(a=(half, high)), tiles(4, 0.9)):
         covered = compositional(space, support, everything())
-        assert covered.compositional and covered.connected
+        assert covered.compositional
+        assert covered.connected
     [gap] = compositional(space, ~box(a=(fifth, half)), everything()).gaps
     np.testing.assert_allclose([*gap.low, *gap.high], [fifth, half], rtol=1e-9)
     first, last = str(gap)[len("a in [") : -1].split(", ")
