@@ -11,6 +11,7 @@ import pytest
 import recombine
 
 ROOT = Path(recombine.__file__).parent
+RESULTS = ROOT.parents[1] / "results"
 
 # Each layer may import the ones before it; files of one package may import each other, except
 # that the nouns of the core stand in their own order and no paper imports another.
@@ -124,13 +125,18 @@ def test_the_entrance_loads_nothing_that_takes_long():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_papers_and_their_figures_load_nothing_that_only_some_runs_need():
+def test_a_report_of_all_claims_and_figures_loads_neither_torch_nor_what_only_some_runs_need(
+    tmp_path,
+):
+    heavy = {"torch", "matplotlib", "pandas", "polars", "sklearn", "scipy.linalg", "scipy.stats"}
     code = (
-        "import sys; from recombine.runs.discover import load_figures; load_figures();"
-        "sys.exit(str({'matplotlib', 'sklearn', 'scipy.stats', 'polars'} & set(sys.modules) or ''))"
+        "import sys; from recombine.cli.main import main;"
+        f"assert main(['report', '--records', {str(RESULTS)!r}, '--page', 'page.html']) < 2;"
+        f"sys.exit(str({heavy} & set(sys.modules) or ''))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert done.stderr.strip() == ""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stderr.strip() == "Report: page.html"
 
 
 def test_theory_tables_and_the_entrance_do_not_load_torch():

@@ -19,6 +19,7 @@ from recombine.core.error import Refused as Refused
 from recombine.core.experiment import Experiment as Experiment
 from recombine.core.experiment import History as History
 from recombine.core.experiment import Result as Result
+from recombine.core.experiment import Training as Training
 from recombine.core.experiment import closed_form as closed_form
 from recombine.core.experiment import experiment as experiment
 from recombine.core.registry import figure as figure
@@ -65,7 +66,6 @@ from recombine.runs.record import Record as Record
 from recombine.runs.run import execute as execute
 from recombine.runs.store import Store as Store
 from recombine.runs.sweep import sweep as sweep
-from recombine.runs.trial import Training as Training
 from recombine.runs.trial import trial as trial
 from recombine.tables.datasets import dataset as dataset
 from recombine.tables.foresight import certify as certify

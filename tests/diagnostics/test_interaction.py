@@ -15,8 +15,9 @@ from recombine.diagnostics.interaction import interaction, interaction_order
 from recombine.diagnostics.shares import apart, dispersion
 from recombine.maps.derivatives import energies
 from recombine.models.decoders import mlp
-from recombine.tasks.interactions import ORDERS, generator, interacting, space
+from recombine.tasks.interactions import generator, interacting, space
 from recombine.tasks.symbolic import addition
+from recombine.theory.generators import ORDERS
 
 BLOCKS = [[0, 1], [2, 3, 4]]
 

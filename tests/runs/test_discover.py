@@ -6,12 +6,15 @@ import sys
 
 import pytest
 
+from recombine.core import registry
 from recombine.core.claim import CLAIMS
+from recombine.core.diagnostic import DIAGNOSTICS
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES, MODELS, find
+from recombine.core.score import Score, schema
 from recombine.runs import discover
-from recombine.runs.index import INDEX, KINDS, entries, registered, text
+from recombine.runs.index import INDEX, KINDS, entries, load_scores, text
 
 MINE = """
 from dataclasses import dataclass
@@ -47,8 +50,6 @@ def levels(records, arrays_of):
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
     """Forget plugins after each test."""
-    from recombine.core import registry
-
     before = {kind: dict(known) for kind, known in registry._REGISTRIES.items()}
     monkeypatch.setattr(discover, "_loaded", dict(discover._loaded))
     monkeypatch.setattr(discover, "_files", [])
@@ -197,7 +198,19 @@ def test_papers_and_the_lab_are_declared_as_plugins():
 
 def test_the_index_is_up_to_date():
     """After a change of names or sentences: `make index`."""
-    assert text(registered(*KINDS)) == INDEX.read_text("utf-8")
+    assert text() == INDEX.read_text("utf-8")
+
+
+def test_the_index_declares_the_scores_of_every_diagnostic(monkeypatch):
+    monkeypatch.setitem(registry._REGISTRIES, "score", {})
+    load_scores()
+    assert registry.registry("score") == {n: entry.scores for n, entry in DIAGNOSTICS.items()}
+
+
+def test_a_score_that_the_index_lacks_is_found_among_diagnostics(monkeypatch):
+    monkeypatch.setitem(registry._REGISTRIES, "score", {"old": (Score("old"),)})
+    assert schema("risk_ood").better == "lower"
+    assert schema("of_nobody") is None
 
 
 def test_listing_and_refusing_a_typo_do_not_load_torch():

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 import recombine as rc
-from recombine.runs.trial import Trained, Training, separate, train, trial
+from recombine.core.experiment import Training
+from recombine.runs.trial import Trained, separate, train, trial
 
 SEEDS = (0, 2, 5)
 TASK = rc.find("task", "bumps")(6)

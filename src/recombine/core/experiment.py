@@ -43,6 +43,18 @@ def _sixteen(cfg: Any) -> int:
 
 
 @dataclass(frozen=True)
+class Training:
+    """Fields of every config that trains; a subclass overrides the defaults."""
+
+    steps: int = 1000
+    """Gradient steps."""
+    batch: int = 32
+    """Examples per step; 0 trains on the full batch."""
+    lr: float = 1e-3
+    """Learning rate."""
+
+
+@dataclass(frozen=True)
 class History:
     """Losses and scores by training step, and why training ended."""
 

@@ -29,6 +29,7 @@ SHELVES = {
     "task": "recombine.tasks",
     "model": "recombine.models",
     "diagnostic": "recombine.diagnostics",
+    "score": "recombine.runs.index:load_scores",
     "experiment": PLUGINS,
     "claim": PLUGINS,
 }

@@ -93,5 +93,10 @@ def schema(name: str, experiment: str = "") -> Score | None:
         entry = registry("experiment").get(experiment)
         if entry is not None and (score := declared(name, entry.scores)):
             return score
-    shelves("diagnostic")
-    return declared(name, [s for entry in registry("diagnostic").values() for s in entry.scores])
+    for shelf in ("score", "diagnostic"):  # the index first: importing diagnostics is slow
+        shelves(shelf)
+        imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
+        scores = (registry("score") | imported).values()
+        if score := declared(name, [s for some in scores for s in some]):
+            return score
+    return None

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
-from recombine.lab import theory
 from recombine.lab.state import Net, State, parse
-from recombine.lab.upload import open_table
-from recombine.lab.worlds import World, builtin, from_table
+
+if TYPE_CHECKING:
+    from recombine.lab.worlds import World
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Painted:
 
 def state_of(cfg: Painted) -> tuple[State, World]:
     """Turn a config into a state of the lab and its world."""
+    from recombine.lab.upload import open_table
+    from recombine.lab.worlds import builtin, from_table
+
     worlds = builtin()
     if cfg.world == "table":
         if not cfg.table:
@@ -95,6 +99,7 @@ UNIT = "1 = best constant output"
 )
 def painted(cfg: Painted, seeds: Sequence[int]) -> list[Result]:
     """A network trains on the combinations that a person painted and is tested on the others."""
+    from recombine.lab import theory
     from recombine.lab.network import build, errors, problem, run
 
     state, world = state_of(cfg)

@@ -11,7 +11,6 @@ from recombine.core import disk
 from recombine.core.claim import Role
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
-from recombine.core.registry import shelves
 from recombine.report.bibliography import papers
 from recombine.report.cards import claim_card, paper_card
 from recombine.report.numbers import measured
@@ -66,7 +65,6 @@ def page(
             f"There are no records in {store.root}; run `recombine reproduce` first, or name "
             "another folder with --records."
         )
-    shelves()
     load_figures()
     sections = _sections(store, records, judged)
     cards = [claim_card(j, sections, store, where) for j in judged]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from recombine.core import registry
+from recombine.core.score import Score
 from recombine.runs.discover import Note, foreign, load, load_figures
 
 INDEX = Path(__file__).parents[1] / "index.json"
@@ -40,6 +41,30 @@ def registered(*kinds: str, note: Note | None = None) -> Rows:
     }
 
 
+def load_scores() -> None:
+    """Register what the diagnostics of this package return, without importing them."""
+    known = registry.registry("score")
+    if not known and INDEX.exists():
+        for name, rows in json.loads(INDEX.read_text("utf-8")).get("scores", {}).items():
+            known[name] = tuple(
+                Score(**row | {"beside": tuple(row.get("beside", ()))}) for row in rows
+            )
+
+
+def scores() -> dict[str, list[dict[str, Any]]]:
+    """Describe what each diagnostic returns, leaving out empty fields."""
+    registry.shelves("diagnostic")
+    return {
+        name: [{k: v for k, v in asdict(score).items() if v} for score in entry.scores]
+        for name, entry in registry.registry("diagnostic").items()
+    }
+
+
+def plain(value: Any) -> str:
+    """Write a value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _describe(kind: str, name: str, entry: Any) -> dict[str, Any]:
     sentence = getattr(entry, "sentence", None) or registry.first_line(entry)
     row = {"name": name, "sentence": sentence}
@@ -58,15 +83,19 @@ def _steps(experiment: Any, size: str) -> int:
     return int(getattr(experiment.configure(size), "steps", 0))
 
 
-def text(rows: Rows) -> str:
-    """Write an index with one line per entry."""
+def text() -> str:
+    """Write the index of what is registered, with one line per entry."""
 
-    def lines(entries: Iterable[Any]) -> str:
-        return ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+    def lines(entries: Iterable[str]) -> str:
+        return ",\n".join(entries)
 
-    kinds = [f"{json.dumps(kind)}: [\n{lines(entries)}\n]" for kind, entries in rows.items()]
-    return "{\n" + ",\n".join(kinds) + "\n}\n"
+    kinds = [
+        f"{plain(kind)}: [\n{lines(map(plain, entries))}\n]"
+        for kind, entries in registered(*KINDS).items()
+    ]
+    outputs = lines(f"{plain(name)}: {plain(rows)}" for name, rows in scores().items())
+    return "{\n" + lines([*kinds, f'"scores": {{\n{outputs}\n}}']) + "\n}\n"
 
 
 if __name__ == "__main__":
-    INDEX.write_text(text(registered(*KINDS)), "utf-8")
+    INDEX.write_text(text(), "utf-8")

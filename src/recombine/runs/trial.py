@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from recombine.core.diagnostic import Measured, Observed, measure, observe
-from recombine.core.experiment import History, Result
+from recombine.core.experiment import History, Result, Training
 from recombine.core.task import Data, Split, Task
 from recombine.runs.device import DEVICE
 from recombine.training.fit import Schedule, Scorer, fit
@@ -20,18 +20,6 @@ from recombine.training.penalties import Penalty
 
 Build = Callable[[Data, int], nn.Module]  # training data, seed -> model
 Movable = TypeVar("Movable", Data, Split, Tensor, nn.Module)
-
-
-@dataclass(frozen=True)
-class Training:
-    """Fields of every config that trains; a subclass overrides the defaults."""
-
-    steps: int = 1000
-    """Gradient steps."""
-    batch: int = 32
-    """Examples per step; 0 trains on the full batch."""
-    lr: float = 1e-3
-    """Learning rate."""
 
 
 class Fitting(TypedDict, total=False):

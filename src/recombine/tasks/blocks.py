@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -13,9 +13,9 @@ from recombine.core.error import Refused
 from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
 from recombine.tasks.drawing.network import normal, random_network
+from recombine.theory.generators import BlockKind as Kind
 
-Kind = Literal["disjoint", "additive", "bilinear", "entangled"]
-KINDS = ("disjoint", "additive", "bilinear", "entangled")
+KINDS = get_args(Kind)
 
 HIDDEN = 16  # tanh units of a block
 STEEP = 1.5  # standard deviation of their weights, so that they are nonlinear on [-1, 1]

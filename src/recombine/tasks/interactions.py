@@ -1,7 +1,6 @@
 """Generators of images from three blocks of four latents with a known interaction order."""
 
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 import torch
@@ -11,34 +10,9 @@ from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
 from recombine.maps.derivatives import Map
 from recombine.tasks.drawing.network import normal, random_network
+from recombine.theory.generators import BLOCKS, SIZE, Kind
 
-BLOCKS, SIZE = 3, 4  # blocks of latents, latents per block
 HIDDEN = 64  # more than the 34 derivatives up to order 3 of a block
-
-Kind = Literal[
-    "disjoint",
-    "additive",
-    "bilinear",
-    "cubic",
-    "multiplicative",
-    "occluding",
-    "softmax",
-    "entangled",
-    "rotated",
-]
-
-# Interaction order between blocks; None if it is infinite.
-ORDERS: dict[Kind, int | None] = {
-    "disjoint": 0,
-    "additive": 1,
-    "bilinear": 2,
-    "cubic": 3,
-    "multiplicative": None,
-    "occluding": None,
-    "softmax": None,
-    "entangled": None,
-    "rotated": None,
-}
 
 
 def space() -> Space:

@@ -12,9 +12,9 @@ from torch import Tensor
 from recombine.core.error import Refused
 from recombine.core.space import Factor, Space
 from recombine.core.task import Task, task
+from recombine.theory.generators import REACH
 
 TILES = 64  # of the square, which the authors shuffle before they draw the sines
-REACH = 2.0  # inputs of the independent functions lie within ±REACH
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import numpy as np
 from recombine.core.error import Refused, nearest
 from recombine.core.space import Numbers, Points
 from recombine.theory.kernel import by_salience
-from recombine.theory.solve import regress, svr
 
 
 def slope(p: int, S: float, ridge: float = 0.0) -> float:
@@ -52,6 +51,8 @@ def dispersed_error(
 
     `svr` is the authors' figure (ε = 0.1), `regress` the true minimum of the norm.
     """
+    from recombine.theory.solve import regress, svr  # here, since it loads more of scipy
+
     kernel = by_salience([S])
     errors = []
     for seed in seeds:

@@ -1,16 +1,19 @@
 """Brady et al. 2024: why a penalty on attention bounds derivatives across slots."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recombine.core.claim import Evidence, Run, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
-from recombine.maps.derivatives import jacobian, second
 from recombine.runs.record import Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class Attention:
 )
 def attention(cfg: Attention) -> Result:
     """Derivatives of attention by slots, compared with closed forms and attention weights."""
+    import torch
+
+    from recombine.maps.derivatives import jacobian, second
+
     rng = np.random.default_rng(0)
     key, value = (torch.as_tensor(rng.normal(size=(cfg.width, cfg.dim))) for _ in range(2))
     query = torch.as_tensor(rng.normal(size=(cfg.pixels, cfg.width)))

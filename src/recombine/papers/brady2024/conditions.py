@@ -1,17 +1,17 @@
 """Brady et al. 2024: the conditions of the identifiability theorem, tested on random generators."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
-from recombine.diagnostics.independence import inseparable, sufficient_independence
 from recombine.papers.brady2024.orders import SCALED, latents
 from recombine.runs.record import Record
-from recombine.tasks.interactions import BLOCKS, SIZE, Kind, generator, space
+from recombine.theory.generators import BLOCKS, SIZE, Kind
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ MERGED = [list(range(2 * SIZE)), list(range(2 * SIZE, BLOCKS * SIZE))]
 )
 def conditions(cfg: Conditions) -> Result:
     """Whether random generators meet the theorem's conditions, and whether merged blocks do."""
+    import torch
+
+    from recombine.diagnostics.independence import inseparable, sufficient_independence
+    from recombine.tasks.interactions import generator, space
+
     f, z = generator(OF_ORDER[cfg.n], cfg.side), latents(cfg.points)
     independence = sufficient_independence(f, z, space(), cfg.n)
     blocks = inseparable(f, z, space(), cfg.n)

@@ -8,38 +8,26 @@ from functools import partial, reduce
 from itertools import combinations
 from operator import or_
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.random import Generator
-from scipy.optimize import linear_sum_assignment
-from torch import Tensor
 
 from recombine.core.claim import Run
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
-from recombine.core.seed import seeded
 from recombine.core.sets import box
 from recombine.core.support import Support
-from recombine.core.task import Data, Task
-from recombine.diagnostics.jacobians import j_ari, jis, slot_maps, slot_shares
-from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.slots import Slotted, decode, encode
-from recombine.models.attention import TransformerDecoder
-from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
-from recombine.runs.trial import Training, train
-from recombine.tasks.banks.album import album
-from recombine.tasks.scenes import apart, scene_data, scene_labels, scenes
-from recombine.training.fit import Schedule, cosine, warm_up
-from recombine.training.loss import sum_of_squares
-from recombine.training.penalties import (
-    Batch,
-    Penalty,
-    attention_interaction,
-    latent_capacity,
-)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from recombine.core.task import Data, Task
+    from recombine.maps.slots import Slotted
+    from recombine.models.transformer import Autoencoder
+    from recombine.training.fit import Schedule
+    from recombine.training.penalties import Penalty
 
 FACTORS = "x,y,shape,hue"
 EXAMPLES = 6  # scenes of each kind that are stored for figures
@@ -161,6 +149,8 @@ def rare(cfg: Ablation) -> Support:
 
 def world(cfg: Ablation, rng: Generator) -> World:
     """Draw the scenes, or read them from an album."""
+    from recombine.tasks.scenes import apart, scene_data, scene_labels, scenes
+
     if cfg.slots <= cfg.objects:
         raise Refused(
             f"{cfg.objects} objects and the background need slots >= {cfg.objects + 1}; got "
@@ -183,6 +173,11 @@ def world(cfg: Ablation, rng: Generator) -> World:
 
 def from_album(cfg: Ablation) -> World:
     """Read the scenes of a file, which holds nothing out: only in-distribution tests remain."""
+    import torch
+
+    from recombine.core.task import Data
+    from recombine.tasks.banks.album import album
+
     training, test = (album(cfg.album, Path(cfg.data_dir), part) for part in ("train", "test"))
     if test.objects >= cfg.slots:
         raise Refused(
@@ -200,6 +195,8 @@ def from_album(cfg: Ablation) -> World:
 
 def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
     """Build one autoencoder."""
+    from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
+
     options: dict[str, Any] = {"encoder": cfg.encoder, "decoder": cfg.decoder}
     options |= {"slots": cfg.slots, "dim": cfg.dim, "variational": cfg.capacity > 0}
     options |= {"pixels": cfg.pixels or None}
@@ -212,6 +209,9 @@ def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
 
 def penalties(cfg: Ablation) -> list[tuple[Penalty, Schedule]]:
     """List the terms that are added to the squared error, with the schedules of their weights."""
+    from recombine.training.fit import warm_up
+    from recombine.training.penalties import attention_interaction, latent_capacity
+
     terms: list[tuple[Penalty, Schedule]] = []
     if cfg.capacity:
         terms.append((latent_capacity(cfg.capacity), warm_up(cfg.capacity_rise)))
@@ -223,6 +223,11 @@ def penalties(cfg: Ablation) -> list[tuple[Penalty, Schedule]]:
 
 def objective(cfg: Ablation, model: Autoencoder, data: Data) -> dict[str, float]:
     """Return the training objective on training scenes, all pixels decoded, and its terms."""
+    import torch
+
+    from recombine.training.loss import sum_of_squares
+    from recombine.training.penalties import Batch, attention_interaction, latent_capacity
+
     sums = {"error": 0.0, "kl": 0.0, "interaction": 0.0}
     batches = data.x[:CHOOSING].split(256)
     for x in batches:
@@ -244,6 +249,9 @@ def dependence(model: Autoencoder, z: Tensor, labels: Tensor) -> Tensor:
 
     Scores need pixels of objects only, and figures all pixels of a few scenes.
     """
+    from recombine.diagnostics.jacobians import slot_maps
+    from recombine.models.attention import TransformerDecoder
+
     if not isinstance(model.decoder, TransformerDecoder):
         return slot_maps(model.decode, z)
     where = labels > 0
@@ -253,6 +261,9 @@ def dependence(model: Autoencoder, z: Tensor, labels: Tensor) -> Tensor:
 
 def owners(maps: Tensor, labels: Tensor, objects: int) -> Tensor:
     """Match each object to the slot on which its pixels depend most: (n, objects)."""
+    import torch
+    from scipy.optimize import linear_sum_assignment
+
     masks = torch.stack([(labels == k + 1).float().flatten(1) for k in range(objects)], dim=1)
     mass = (masks @ maps.flatten(2).mT).double().numpy()  # (n, objects, slots)
     return torch.tensor(np.array([linear_sum_assignment(-one)[1] for one in mass]))
@@ -266,6 +277,12 @@ def recombined(
     Returns R² of the decoded scenes against the true ones, and examples of both; nothing if there
     are no such scenes among the few that were tried.
     """
+    import torch
+
+    from recombine.diagnostics.variance import variance_weighted_r2
+    from recombine.maps.slots import decode, encode
+    from recombine.tasks.scenes import scene_data
+
     assert place.task is not None
     assert place.held_out is not None
     n, space, (data, labels) = len(maps), place.task.space, place.tested["id"]
@@ -291,6 +308,12 @@ def inspect(
     cfg: Ablation, model: Autoencoder, place: World, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Score the reconstruction and the slots on which pixels depend, for each kind of scenes."""
+    import torch
+
+    from recombine.diagnostics.jacobians import j_ari, jis, slot_shares
+    from recombine.diagnostics.variance import variance_weighted_r2
+    from recombine.maps.slots import decode, encode
+
     scores: dict[str, float] = {}
     arrays: dict[str, Any] = {}
     for name, (data, labels) in place.tested.items():
@@ -321,6 +344,10 @@ def choose(
     cfg: Ablation, models: Sequence[Autoencoder], place: World, seed: int, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Any], int]:
     """Score all restarts of a seed briefly, and the one with the lowest objective in detail."""
+    from recombine.core.seed import seeded
+    from recombine.diagnostics.jacobians import j_ari, jis
+    from recombine.maps.slots import encode
+
     data, labels = place.tested["id"]
     scores: dict[str, float] = {}
     values = []
@@ -371,6 +398,10 @@ def choose(
 )  # fmt: skip
 def objects(cfg: Ablation, seeds: Sequence[int]) -> list[Result]:
     """Train an autoencoder with slots, with and without penalties on its code and attention."""
+    from recombine.runs.trial import train
+    from recombine.training.fit import cosine, warm_up
+    from recombine.training.loss import sum_of_squares
+
     rngs = [np.random.default_rng(seed) for seed in seeds]
     places = [world(cfg, rng) for rng in rngs]
     starts = list(seeds)

@@ -1,20 +1,21 @@
 """Brady et al. 2024: interaction orders of known generators, measured exactly."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import log10
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recombine.core.claim import Evidence, Run, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
-from recombine.diagnostics.interaction import interaction_order
-from recombine.maps.derivatives import energies
 from recombine.runs.record import Record
-from recombine.tasks.drawing.network import normal, random_network
-from recombine.tasks.interactions import BLOCKS, HIDDEN, ORDERS, SIZE, Kind, generator, space
+from recombine.theory.generators import BLOCKS, ORDERS, SIZE, Kind
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOLERANCE = 1e-9  # for generators that are known exactly
 MORE = 3  # stands for "3 or more, or entangled"
@@ -29,6 +30,10 @@ SCALED = "cross terms and hidden units, after a first table"
 
 def latents(points: int) -> Tensor:
     """Draw latents, the same ones in every run."""
+    import torch
+
+    from recombine.tasks.interactions import space
+
     return torch.as_tensor(space().draw(points, rng=np.random.default_rng(1)))
 
 
@@ -57,6 +62,10 @@ class Generator:
 )
 def orders(cfg: Generator) -> Result:
     """Interaction order of generators by exact derivatives, next to finite differences."""
+    from recombine.diagnostics.interaction import interaction_order
+    from recombine.maps.derivatives import energies
+    from recombine.tasks.interactions import generator, space
+
     f, z = generator(cfg.kind, cfg.side), latents(cfg.points)
     interaction = interaction_order(f, z, space(), tolerance=TOLERANCE, method="exact")
     differences = interaction_order(f, z, space(), method="differences", up_to=1)
@@ -174,6 +183,12 @@ class Kinks:
 )
 def kinks(cfg: Kinks) -> Result:
     """Interaction order of an entangled ReLU network by derivatives and by finite differences."""
+    import torch
+
+    from recombine.diagnostics.interaction import interaction_order
+    from recombine.tasks.drawing.network import normal, random_network
+    from recombine.tasks.interactions import HIDDEN, space
+
     draw = normal(np.random.default_rng(0))
     f = random_network(draw, BLOCKS * SIZE, HIDDEN, cfg.outputs, activation=torch.relu)
     z = latents(cfg.points)
@@ -251,6 +266,11 @@ class Reparametrized:
 @closed_form(smoke={"side": 3, "points": 2}, scores=SHARES)
 def reparametrized(cfg: Reparametrized) -> Result:
     """Shares across blocks after a change of coordinates within blocks."""
+    import torch
+
+    from recombine.diagnostics.interaction import interaction_order
+    from recombine.tasks.interactions import generator, space
+
     f, z = generator(cfg.kind, cfg.side), latents(cfg.points)
 
     def changed(z: Tensor) -> Tensor:

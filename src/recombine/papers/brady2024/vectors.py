@@ -1,32 +1,28 @@
 """Brady et al. 2024 on vectors: a penalty on interaction across slots identifies blocks."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 from numpy.random import Generator
-from torch import Tensor
 
 from recombine.core.claim import FRESH, Run, claim
-from recombine.core.diagnostic import predict
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import box, everything
 from recombine.core.support import Support
-from recombine.core.task import Data, Task
-from recombine.diagnostics.identifiability import slot_identifiability, slot_table
-from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.curvature import crossing, energy, shared
-from recombine.maps.slots import Smooth, recombine
-from recombine.models.blocks import BlockAutoencoder, block_autoencoder
-from recombine.runs.trial import Training, train
-from recombine.tasks.blocks import Kind, block_vectors
-from recombine.training.fit import cosine, warm_up
-from recombine.training.loss import sum_of_squares
-from recombine.training.penalties import interaction
+from recombine.theory.generators import BlockKind as Kind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from recombine.core.task import Data, Task
+    from recombine.maps.slots import Smooth
+    from recombine.models.blocks import BlockAutoencoder
 
 ORDERS = {"n0": 0, "n1": 1, "n2": 2}
 BLOCKS = 2
@@ -80,6 +76,10 @@ def shown(cfg: Blocks) -> Support:
 
 def interacting(cfg: Blocks, model: Smooth, z: Tensor) -> float:
     """Evaluate the penalty at some codes, without its weight."""
+    import torch
+
+    from recombine.maps.curvature import crossing, shared
+
     with torch.no_grad():
         if cfg.penalty == "none":
             return 0.0
@@ -90,12 +90,19 @@ def interacting(cfg: Blocks, model: Smooth, z: Tensor) -> float:
 
 def encode(model: Smooth, x: Tensor) -> Tensor:
     """Encode without gradients."""
+    import torch
+
     with torch.no_grad():
         return model.encode(x)
 
 
 def objective(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, float]:
     """Return the training objective on training examples, and its squared error alone."""
+    import torch
+
+    from recombine.maps.slots import recombine
+    from recombine.training.loss import sum_of_squares
+
     z = encode(model, data.x)
     with torch.no_grad():
         error = float(sum_of_squares(model.decode(z), data.y))
@@ -106,6 +113,8 @@ def objective(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, float]:
 
 def identify(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, tuple[int, ...]]:
     """Score the slots where blocks are independent, and match a slot to each block."""
+    from recombine.diagnostics.identifiability import slot_identifiability, slot_table
+
     truth = data.z.reshape(len(data), BLOCKS, cfg.latents)
     code = encode(model, data.x).double().numpy()
     return slot_identifiability(slot_table(code, truth))
@@ -115,6 +124,10 @@ def recombined(
     model: Smooth, task: Task, seen: Data, order: tuple[int, ...], rng: Generator
 ) -> float:
     """R² of decoded slots that come from different training examples and meet in the corner."""
+    import torch
+
+    from recombine.diagnostics.variance import variance_weighted_r2
+
     rows = np.stack([rng.permutation(len(seen)) for _ in range(BLOCKS)])
     blocks = task.space.blocks.values()
     mixed = np.concatenate([seen.z[r, b] for r, b in zip(rows, blocks, strict=True)], axis=1)
@@ -130,6 +143,10 @@ def recombined(
 
 def shares(model: Smooth, x: Tensor) -> dict[str, float]:
     """Share of second and third derivatives across slots: 0 for orders 1 and 2."""
+    import torch
+
+    from recombine.maps.curvature import energy
+
     z, ratios = encode(model, x[:FEW]), {}
     for name, order in (("r1", 2), ("r2", 3)):
         with torch.no_grad():
@@ -162,6 +179,14 @@ def shares(model: Smooth, x: Tensor) -> dict[str, float]:
 )  # fmt: skip
 def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:
     """Train autoencoders of vectors; a penalty on interaction alone may identify the blocks."""
+    import torch
+
+    from recombine.runs.trial import train
+    from recombine.tasks.blocks import block_vectors
+    from recombine.training.fit import cosine, warm_up
+    from recombine.training.loss import sum_of_squares
+    from recombine.training.penalties import interaction
+
     tasks = [block_vectors(cfg.generator, BLOCKS, cfg.latents, cfg.outputs, seed=s) for s in seeds]
     rngs = [np.random.default_rng(s) for s in seeds]
     datas = [
@@ -198,6 +223,8 @@ def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:
 
 def build(cfg: Blocks, data: Data, seed: int) -> BlockAutoencoder:
     """Build one autoencoder."""
+    from recombine.models.blocks import BlockAutoencoder, block_autoencoder
+
     model = block_autoencoder(data, slots=BLOCKS, dim=cfg.latents, width=cfg.width, seed=seed)
     assert isinstance(model, BlockAutoencoder)
     return model
@@ -207,6 +234,9 @@ def choose(
     cfg: Blocks, models: Sequence[BlockAutoencoder], task: Task, data: Data, rng: Generator
 ) -> tuple[dict[str, float], int]:
     """Score all restarts of a generator, and in detail the one with the lowest objective."""
+    from recombine.core.diagnostic import predict
+    from recombine.diagnostics.variance import variance_weighted_r2
+
     apart = shown(cfg) & APART if cfg.support != "all" else shown(cfg)
     inside, corner, independent = (
         task.data(support.draw(task.space, cfg.asked, rng=rng))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -21,12 +21,10 @@ from recombine.papers.foresight.worlds import (
     sized,
     table_of,
 )
-from recombine.tables.certify import certify
-from recombine.tables.conjunctions import Codes
-from recombine.tables.datasets import dataset
-from recombine.tables.forecast import forecast
-from recombine.tables.plan import plan
-from recombine.tables.table import Table
+
+if TYPE_CHECKING:
+    from recombine.tables.conjunctions import Codes
+    from recombine.tables.table import Table
 
 # Measurements of the rival, in those of the plan.
 LADDER = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)
@@ -82,6 +80,8 @@ def collecting(cfg: Collecting, seeds: Sequence[int]) -> list[Result]:
 
 
 def _compare(cfg: Collecting, rng: Generator) -> Result:
+    from recombine.tables.forecast import forecast
+
     if cfg.table in ("buchwald_hartwig", "direct_arylation"):
         whole = load(cfg.table)
     else:
@@ -134,6 +134,10 @@ def crossing(
 
 def _planned(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
     """Measure at random first, then what plans of lowest expected error say."""
+    from recombine.tables.certify import certify
+    from recombine.tables.forecast import forecast
+    from recombine.tables.plan import plan
+
     z = whole.cells.z
     rows = _with_levels(whole, rng.permutation(len(z))[: cfg.start], rng)
     targets = np.linspace(len(rows), cfg.total, cfg.rounds + 1)[1:].round().astype(np.int64)
@@ -234,11 +238,17 @@ class Search:
 )
 def search(cfg: Search, seeds: Sequence[int]) -> list[Result]:
     """Measure in batches where the target is expected to improve most."""
+    from recombine.tables.datasets import dataset
+
     whole = dataset(cfg.table)
     return [_search(cfg, whole, np.random.default_rng([seed, 3])) for seed in seeds]
 
 
 def _search(cfg: Search, whole: Table, rng: Generator) -> Result:
+    from recombine.tables.certify import certify
+    from recombine.tables.forecast import forecast
+    from recombine.tables.plan import plan
+
     z, y = whole.cells.z, whole.cells.y[:, 0]
     model = whole.log(0.01) if cfg.logarithm else whole
     shuffled = rng.permutation(len(z))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -16,10 +16,10 @@ from recombine.core.space import Mask
 from recombine.papers.foresight.rivals import fit_rivals, forest_deviation
 from recombine.papers.foresight.telling import auroc, share
 from recombine.papers.foresight.worlds import FRESH, Run, missing_levels, sized
-from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.datasets import dataset
-from recombine.tables.forecast import KNOWN, SURE, UNCERTAIN, forecast
-from recombine.tables.table import Table
+
+if TYPE_CHECKING:
+    from recombine.tables.conjunctions import Array, Codes
+    from recombine.tables.table import Table
 
 Name = Literal["buchwald_hartwig", "gb1", "direct_arylation", "french_fries"]
 SUPPORTS = ("random", "block", "skewed", "order")
@@ -47,6 +47,8 @@ def load(name: str) -> Table:
 
     What is hidden is then of the same kind as what is measured.
     """
+    from recombine.tables.datasets import dataset
+
     table = dataset(name)
     if name == "gb1":
         return table.log(0.01)
@@ -176,6 +178,8 @@ def _judge(
     table: Table, seen: Mask, at: Codes, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Mask], dict[str, float]]:
     """Forecast the asked combinations of one support: scores, cells, and AUROCs of verdicts."""
+    from recombine.tables.forecast import KNOWN, SURE, UNCERTAIN, forecast
+
     part = table.take(seen[table.find(table.codes)])
     asked, truth = table.cells.z[at], table.cells.y[at, 0]
     made = forecast(part, asked, within="0.5sd", network="", seed=int(rng.integers(1 << 31)))

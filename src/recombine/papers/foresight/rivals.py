@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.table import Table
+if TYPE_CHECKING:
+    from recombine.tables.conjunctions import Array, Codes
+    from recombine.tables.table import Table
 
 RIVALS = ("ridge", "forest", "boosting", "knn", "mlp")
 MANY = 300  # combinations from which an MLP is stopped early

@@ -24,7 +24,6 @@ from recombine.papers.foresight.worlds import (
     table_of,
     world,
 )
-from recombine.tables.forecast import forecast
 
 TRAINED = ("mlp", "ridge", "forest", "boosting", "knn")
 
@@ -115,6 +114,8 @@ def _one_seed(cfg: Worlds, seed: int) -> Result:
 
 def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
     """What the referee says of every unseen combination of one world, and what is true."""
+    from recombine.tables.forecast import forecast
+
     table = w.table(rng)
     made = forecast(table, within=f"{cfg.tolerance:g}sd", seed=int(rng.integers(1 << 31)))
     truth, limit = w.at(made.asked), made.tolerance
@@ -256,6 +257,8 @@ def repeats(cfg: Repeats, seeds: Sequence[int]) -> list[Result]:
 
 
 def _repeated(cfg: Repeats, seed: int) -> Result:
+    from recombine.tables.forecast import forecast
+
     known, wrong = [], []
     for i in range(cfg.tables):
         rng = np.random.default_rng([seed, 1, i])

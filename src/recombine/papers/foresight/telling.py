@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from recombine.core.space import Mask
-from recombine.tables.conjunctions import Array
+
+if TYPE_CHECKING:
+    from recombine.tables.conjunctions import Array
 
 
 def auroc(score: Array, fails: Mask) -> float:

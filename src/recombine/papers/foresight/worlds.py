@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
 from recombine.core.space import Mask
-from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.table import Table, space_of
+
+if TYPE_CHECKING:
+    from recombine.tables.conjunctions import Array, Codes
+    from recombine.tables.table import Table
 
 TARGETS = ("additive", "pair", "product", "cp2", "xor", "context", "noisy", "random")
 PAIRS = ("random30", "random60", "block", "corner", "band", "strips", "skewed")
@@ -55,6 +57,8 @@ class World:
 
 def table_of(truth: Array, z: Codes, noise: Array | float = 0.0) -> Table:
     """Tabulate measurements of some combinations of a grid."""
+    from recombine.tables.table import Table, space_of
+
     columns = tuple("abc"[: truth.ndim])
     labels = [
         [f"{name}{i}" for i in range(m)] for name, m in zip(columns, truth.shape, strict=True)

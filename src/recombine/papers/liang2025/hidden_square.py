@@ -1,29 +1,29 @@
 """Liang et al. 2025: decoders with perfectly disentangled inputs fail on a held-out square."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import mean
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
-from torch import nn
 
 from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
-from recombine.core.diagnostic import Measured, Observed, measure
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import box, cross, values
-from recombine.core.task import Data, Split, Task
-from recombine.models.decoders import cnn, mlp, outer
-from recombine.models.rendering import Rendered, low_rank, pixel_transformer, spatial_mlp
 from recombine.runs.record import Record
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.bumps import bumps, hole, striped_bumps
-from recombine.training.fit import cosine
-from recombine.training.penalties import Penalty, rank_entropy, stripe_variance
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured, Observed
+    from recombine.core.task import Data, Split, Task
+    from recombine.runs.trial import Trained
+    from recombine.training.penalties import Penalty
 
 OUTPUTS = (
     "risk",
@@ -87,6 +87,8 @@ class Square(Training):
 
 def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Build the task and the split of each seed."""
+    from recombine.tasks.bumps import bumps, hole, striped_bumps
+
     if cfg.stripes < 0:
         raise Refused(f"hidden_square needs stripes >= 0; got {cfg.stripes:g}.")
     kind = (cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
@@ -108,6 +110,9 @@ def worlds(cfg: Square, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
 
 def build(cfg: Square, data: Data, seed: int) -> nn.Module:
     """Build the decoder that a config names."""
+    from recombine.models.decoders import cnn, mlp, outer
+    from recombine.models.rendering import low_rank, pixel_transformer, spatial_mlp
+
     if cfg.decoder == "mlp":
         return mlp(data, width=cfg.width, depth=cfg.depth, seed=seed)
     if cfg.decoder == "cnn":
@@ -130,12 +135,18 @@ def build(cfg: Square, data: Data, seed: int) -> nn.Module:
 
 def penalties(cfg: Square) -> list[Penalty]:
     """List the penalties with a weight; they need the decoder low_rank."""
+    from recombine.training.penalties import rank_entropy, stripe_variance
+
     terms = [(rank_entropy, cfg.entropy), (stripe_variance, cfg.variance)]
     return [penalty(weight) for penalty, weight in terms if weight]
 
 
 def embeddings(model: nn.Module, when: str) -> Measured:
     """Return the images of a low-rank decoder for some values of each factor."""
+    import torch
+
+    from recombine.models.rendering import Rendered
+
     if not isinstance(model, Rendered):
         return {}
     some = torch.linspace(0, model.side - 1, 4).round().long().to(next(model.parameters()).device)
@@ -163,6 +174,10 @@ def embeddings(model: nn.Module, when: str) -> Measured:
 )  # fmt: skip
 def hidden_square(cfg: Square, seeds: Sequence[int]) -> list[Result]:
     """A decoder trains on bumps everywhere except in a square, and is tested in the square."""
+    from recombine.core.diagnostic import measure
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     task, splits = worlds(cfg, seeds)
 
     def risks(observed: Observed) -> Mapping[str, float]:

@@ -1,23 +1,23 @@
 """Liang et al. 2025, the inverse task: an encoder that reads a bump's position from the image."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from recombine.core.claim import Run, claim
-from recombine.core.diagnostic import Measured, Observed
-from recombine.core.experiment import Result, experiment
-from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.position import deep
-from recombine.models.decoders import cnn
-from recombine.models.rendering import encoder
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.bumps import bumps, hole
-from recombine.training.fit import cosine
+from recombine.core.experiment import Result, Training, experiment
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from recombine.core.diagnostic import Measured, Observed
+    from recombine.core.task import Data, Split, Task
+    from recombine.runs.trial import Trained
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Reading(Training):
 
 def backwards(task: Task) -> Task:
     """Swap inputs and targets."""
+    from recombine.core.task import Task
+
     return Task(task.space, inputs=task.targets, targets=task.inputs)
 
 
@@ -62,6 +64,8 @@ def reading_scores(observed: Observed, side: int) -> dict[str, float]:
 
     `position_deep` leaves out held-out cells next to a seen one, as for decoders.
     """
+    from recombine.diagnostics.position import deep
+
     split: Split = observed.split
     query, inside = split.query, split.inside
     error = (observed.outputs - query.y).square().mean(dim=1).double().cpu().numpy()
@@ -89,6 +93,12 @@ def reading_scores(observed: Observed, side: int) -> dict[str, float]:
 )
 def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
     """An encoder reads the position of a bump, in training everywhere except in a square."""
+    from recombine.models.decoders import cnn
+    from recombine.models.rendering import encoder
+    from recombine.runs.trial import trial
+    from recombine.tasks.bumps import bumps, hole
+    from recombine.training.fit import cosine
+
     drawing = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
     task = backwards(drawing) if cfg.direction == "read" else drawing
     splits = [

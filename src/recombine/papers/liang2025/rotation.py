@@ -1,25 +1,26 @@
 """Liang et al. 2025: a rotating digit with a gap of held-out angles."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from torch import Tensor, nn
 
 from recombine.core.claim import Run, claim
-from recombine.core.diagnostic import Measured, predict
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import box
-from recombine.core.task import Data, Split, Task
-from recombine.models.upsampling import upsampler
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.banks.bank import load
-from recombine.tasks.rotation import exemplars, rotations
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Split, Task
+    from recombine.runs.trial import Trained
 
 STRIP = 9  # images across the gap, including its edges; one more on each side
 
@@ -53,6 +54,10 @@ class Turning(Training):
 
 def world(cfg: Turning, seed: int) -> tuple[Task, Split]:
     """Build the task of a seed's images; train on all angles but the gap of one digit."""
+    from recombine.core.task import Split
+    from recombine.tasks.banks.bank import load
+    from recombine.tasks.rotation import exemplars, rotations
+
     if not 0 < cfg.low < cfg.high < 360:
         raise Refused(
             f"rotation needs 0 < low < high < 360 degrees; got low={cfg.low:g} and "
@@ -88,6 +93,8 @@ def drawing_loss(prediction: Tensor, target: Tensor) -> Tensor:
 
 def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
     """Outputs at angles across the gap, next to true images and cross-fades."""
+    from recombine.core.diagnostic import predict
+
     step = (cfg.high - cfg.low) / (STRIP - 1)
     at = np.linspace(cfg.low, cfg.high, STRIP)
     at = np.concatenate([[max(0.0, cfg.low - step)], at, [min(360.0, cfg.high + step)]])
@@ -117,6 +124,10 @@ def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
 )
 def rotation(cfg: Turning, seeds: Sequence[int]) -> list[Result]:
     """A decoder of a rotated digit is tested on a gap of held-out angles."""
+    from recombine.models.upsampling import upsampler
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     tasks, splits = zip(*[world(cfg, seed) for seed in seeds], strict=True)
 
     def build(data: Data, seed: int) -> nn.Module:

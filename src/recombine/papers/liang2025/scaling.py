@@ -1,29 +1,30 @@
 """Liang et al. 2025: how the number of samples that a decoder needs grows with the image."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import nn
 
 from recombine.core.claim import FAILS, HOLDS, OPEN, Run, Verdict, claim, decide, scores
-from recombine.core.diagnostic import Measured, predict
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import box
 from recombine.core.space import Factor, Points, Space
 from recombine.core.support import Support
-from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.risk import blank, squared_error
-from recombine.models.decoders import cnn
 from recombine.runs.record import Record
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.bumps import striped_bumps
 from recombine.theory.growth import Growth, least, power
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Task
+    from recombine.runs.trial import Trained
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Need(Training):
 
 def world(cfg: Need) -> tuple[Task, Support, Support]:
     """Build the task with continuous positions, the whole image, and the hole in its middle."""
+    from recombine.tasks.bumps import striped_bumps
+
     if not (0 < cfg.hole < 1 and cfg.stripes >= 0 and cfg.steps * cfg.batch >= cfg.first):
         raise Refused(
             "scaling needs 0 < hole < 1, stripes >= 0 and steps × batch >= first; got "
@@ -109,6 +112,11 @@ def scaling(cfg: Need, seeds: Sequence[int]) -> list[Result]:
 
 def search(cfg: Need, seed: int) -> Result:
     """Bracket the least sufficient number by training on nested sets of samples."""
+    from recombine.core.task import Split
+    from recombine.models.decoders import cnn
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     task, whole, hidden = world(cfg)
     rng, most = np.random.default_rng(seed), cfg.steps * cfg.batch
     shown = whole - hidden
@@ -150,6 +158,11 @@ def search(cfg: Need, seed: int) -> Result:
 
 def refit(model: nn.Module, shown: Data, most: int = 512) -> float:
     """Error on training bumps, divided by a blank image's."""
+    import torch
+
+    from recombine.core.diagnostic import predict
+    from recombine.diagnostics.risk import blank, squared_error
+
     y = shown.y[:most]
     error = squared_error(predict(model, shown.x[:most]), y).mean()
     return float(error / squared_error(torch.full_like(y, blank(y)), y).mean())

@@ -1,30 +1,27 @@
 """Lippl & Stachenfeld 2025: deep networks on images of the components of a symbolic task."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.random import Generator
-from torch import nn
 
 from recombine.core.claim import Run, claim
-from recombine.core.diagnostic import Measured
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.space import Points
-from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.kernels import feature_gram, layers, similarity
-from recombine.models.networks import convnet, resnet, vit
-from recombine.papers.lippl2025.networks import DIAGNOSTICS, FIGURE, HELD_OUT, LOSSES, world
-from recombine.runs.trial import Training, trial
-from recombine.tasks.banks.bank import load
-from recombine.tasks.pictures import pictures
+from recombine.papers.lippl2025.networks import DIAGNOSTICS, FIGURE, HELD_OUT, loss_of, world
 
-OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Split, Task
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,10 @@ def exemplars(cells: Points, n: int, images: int, rng: Generator) -> Points:
 
 def image_split(cfg: Images, seed: int) -> tuple[Task, Split]:
     """Train on images of some combinations; query other images of all combinations."""
+    from recombine.core.task import Split
+    from recombine.tasks.banks.bank import load
+    from recombine.tasks.pictures import pictures
+
     rng = np.random.default_rng(seed)
     base, support = world(cfg.task, cfg.preset)
     bank = load(cfg.bank, Path(cfg.data_dir) if cfg.data_dir else None)
@@ -88,6 +89,8 @@ SMALL: dict[str, dict[str, Any]] = {
 
 def build(cfg: Images, data: Data, seed: int) -> nn.Module:
     """Build the network of a config, small or at the paper's size."""
+    from recombine.models.networks import convnet, resnet, vit
+
     builders: dict[str, Callable[..., nn.Module]] = {
         "convnet": convnet,
         "resnet": resnet,
@@ -98,6 +101,10 @@ def build(cfg: Images, data: Data, seed: int) -> nn.Module:
 
 def similarities(model: nn.Module, split: Split, most: int = 800) -> Measured:
     """Measure S(1;2) of each activation before training, and all similarities of the last."""
+    from torch import nn
+
+    from recombine.diagnostics.kernels import feature_gram, layers, similarity
+
     x, z = split.query.x[:most], split.query.z[:most, :2]
     names = [n for n in layers(model) if isinstance(model.get_submodule(n), nn.ReLU)]
     measured: Measured = {
@@ -130,6 +137,11 @@ def similarities(model: nn.Module, split: Split, most: int = 800) -> Measured:
 )
 def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
     """A deep network on images: combinations and images are both new when it is tested."""
+    from torch.optim import SGD, Adam, AdamW
+
+    from recombine.runs.trial import trial
+
+    optimizers = {"adamw": AdamW, "adam": Adam, "sgd": SGD}
     tasks, splits = zip(*[image_split(cfg, seed) for seed in seeds], strict=True)
     measured = cfg.task == "addition" and cfg.network == "convnet"
     return trial(
@@ -140,8 +152,8 @@ def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
         partial(build, cfg),
         diagnostics=DIAGNOSTICS[cfg.loss],
         before=similarities if measured else None,
-        loss=LOSSES[cfg.loss],
-        optimizer=OPTIMIZERS[cfg.optimizer],
+        loss=loss_of(cfg.loss),
+        optimizer=optimizers[cfg.optimizer],
         options={"momentum": 0.9} if cfg.optimizer == "sgd" else None,
     )
 

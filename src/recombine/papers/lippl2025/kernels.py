@@ -1,5 +1,7 @@
 """Lippl & Stachenfeld 2025: salience, conjunction-wise additivity and the memorization leak."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,11 +12,8 @@ from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form, experiment
 from recombine.core.score import Score
 from recombine.runs.record import Record
-from recombine.tasks import symbolic
 from recombine.theory import leak
-from recombine.theory.conjunction import values
 from recombine.theory.kernel import by_salience, random_network
-from recombine.theory.solve import regress
 
 # S(1;2) of one to five ReLU layers in the authors' figure, and (S1, S2) of three layers on three
 # components in their notebook.
@@ -108,6 +107,9 @@ def additivity(cfg: Random, seeds: Sequence[int]) -> list[Result]:
 
     Targets and training set are random.
     """
+    from recombine.theory.conjunction import values
+    from recombine.theory.solve import regress
+
     grid = np.indices((cfg.levels,) * cfg.factors).reshape(cfg.factors, -1).T.astype(np.float64)
     kernel = random_network("relu", 3, cfg.factors)
 
@@ -163,6 +165,9 @@ class Sum:
 )
 def addition(cfg: Sum) -> Result:
     """A kernel model adds two numbers after training on some rows and columns of the table."""
+    from recombine.tasks import symbolic
+    from recombine.theory.solve import regress
+
     anchors = [int(a) for a in cfg.anchors.split(",")]
     train, y, held_out, truth = symbolic.tables(
         symbolic.addition(), symbolic.addition_cross(anchors)

@@ -1,39 +1,43 @@
 """Lippl & Stachenfeld 2025: whether trained ReLU networks do what the kernel theory predicts."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
-from recombine.core.diagnostic import Measured
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.support import Support
-from recombine.core.task import Data, Task
-from recombine.diagnostics.conjunctions import (
-    additivity_r2,
-    conjunction_values,
-    context_type,
-    magnitudes,
-)
-from recombine.models.networks import relu_mlp
 from recombine.runs.record import Record
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks import symbolic
-from recombine.training.loss import Loss, margin_cross_entropy, mse
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Task
+    from recombine.runs.trial import Trained
+    from recombine.training.loss import Loss
 
 # Cross-entropy lets outputs grow, so only their signs are scored then.
 DIAGNOSTICS = {"mse": ("risk", "slope", "accuracy", "error_map"), "cross_entropy": ("accuracy",)}
-LOSSES: dict[str, Loss] = {"mse": mse, "cross_entropy": margin_cross_entropy}
+
+
+def loss_of(name: str) -> Loss:
+    """Return the loss that a config names."""
+    from recombine.training.loss import margin_cross_entropy, mse
+
+    return mse if name == "mse" else margin_cross_entropy
 
 
 def world(task: str, preset: str) -> tuple[Task, Support]:
     """Build a symbolic task and its training support."""
+    from recombine.tasks import symbolic
+
     if task == "addition":
         return symbolic.addition(), symbolic.addition_support(preset)
     if task == "context":
@@ -78,6 +82,17 @@ class Net(Training):
 )
 def networks(cfg: Net, seeds: Sequence[int]) -> list[Result]:
     """A ReLU network, lazy or rich, learns addition, context dependence or equivalence."""
+    import torch
+
+    from recombine.diagnostics.conjunctions import (
+        additivity_r2,
+        conjunction_values,
+        context_type,
+        magnitudes,
+    )
+    from recombine.models.networks import relu_mlp
+    from recombine.runs.trial import trial
+
     task, support = world(cfg.task, cfg.preset)
 
     def build(data: Data, seed: int) -> nn.Module:
@@ -103,7 +118,7 @@ def networks(cfg: Net, seeds: Sequence[int]) -> list[Result]:
         after=conjunctions,
         stop=cfg.stop,
         optimizer=torch.optim.SGD,
-        loss=LOSSES[cfg.loss],
+        loss=loss_of(cfg.loss),
     )
 
 

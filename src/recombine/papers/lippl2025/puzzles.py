@@ -1,8 +1,9 @@
 """Lippl & Stachenfeld 2025: tasks that kernels solve, solve by a shortcut, or cannot solve."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,13 +13,12 @@ from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
 from recombine.core.space import Array, Points
 from recombine.core.support import Support
-from recombine.core.task import Task
 from recombine.runs.record import Record
-from recombine.tasks import symbolic
 from recombine.theory import leak
-from recombine.theory.conjunction import solvable
 from recombine.theory.kernel import Kernel, by_overlap, by_salience
-from recombine.theory.solve import margin, regress
+
+if TYPE_CHECKING:
+    from recombine.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Tiles:
 )
 def phases(cfg: Tiles) -> Result:
     """Which kernels solve context dependence when 1, 2 or 3 values of each feature are held out."""
+    from recombine.tasks import symbolic
+
     kernels = tiles(cfg.step)
     tasks = [symbolic.tables(symbolic.context(), symbolic.context_support(k)) for k in (1, 2, 3)]
     solved = np.array([[solves(kernel, *task) for task in tasks] for kernel, _, _ in kernels])
@@ -73,6 +75,8 @@ def tiles(step: int = 1) -> list[tuple[Kernel, float, float]]:
 
 def solves(kernel: Kernel, train: Points, y: Array, held_out: Points, truth: Array) -> bool:
     """Return whether the largest margin has the right sign on every held-out combination."""
+    from recombine.theory.solve import margin
+
     try:
         outputs = margin(kernel, train, y).predict(held_out)
     except Refused:  # the linear kernel, a corner of the diagram, cannot fit the task
@@ -118,21 +122,19 @@ class Puzzle:
     """S(1;2) of the kernel, for tasks of two components."""
 
 
-PUZZLES: dict[str, Callable[[], tuple[Task, Support, Support | None]]] = {
-    "addition": lambda: (symbolic.addition(), symbolic.addition_cross((4,)), None),
-    "context": lambda: (symbolic.context(), symbolic.context_support(3), None),
-    "equivalence": lambda: (symbolic.equivalence(), symbolic.equivalence_support(), None),
-    "ordering": lambda: (
-        symbolic.ordering(),
-        symbolic.ordering_support(7),
-        symbolic.ordering_query(7),
-    ),
-    "substitution": lambda: (
-        symbolic.context_substitution(),
-        symbolic.context_substitution_support(),
-        None,
-    ),
-}
+def puzzle(task: str) -> tuple[Task, Support, Support | None]:
+    """Build a task with its training support and, if it is not the whole space, its query."""
+    from recombine.tasks import symbolic
+
+    if task == "addition":
+        return symbolic.addition(), symbolic.addition_cross((4,)), None
+    if task == "context":
+        return symbolic.context(), symbolic.context_support(3), None
+    if task == "equivalence":
+        return symbolic.equivalence(), symbolic.equivalence_support(), None
+    if task == "ordering":
+        return symbolic.ordering(), symbolic.ordering_support(7), symbolic.ordering_query(7)
+    return symbolic.context_substitution(), symbolic.context_substitution_support(), None
 
 
 @closed_form(
@@ -150,7 +152,11 @@ PUZZLES: dict[str, Callable[[], tuple[Task, Support, Support | None]]] = {
 )
 def puzzles(cfg: Puzzle) -> Result:
     """Whether seen conjunctions can express the answer at all, and whether a kernel finds it."""
-    train, y, held_out, truth = symbolic.tables(*PUZZLES[cfg.task]())
+    from recombine.tasks import symbolic
+    from recombine.theory.conjunction import solvable
+    from recombine.theory.solve import regress
+
+    train, y, held_out, truth = symbolic.tables(*puzzle(cfg.task))
     kind: Literal["regression", "labels"] = "regression" if cfg.task == "addition" else "labels"
     numbers = {"solvable": float(solvable(train, held_out, truth, kind).solvable)}
     if train.shape[1] == 2:
@@ -238,6 +244,9 @@ class Exposure:
 )
 def exposure(cfg: Exposure) -> Result:
     """Margin of a kernel on a known item with a new partner, with and without a further example."""
+    from recombine.tasks import symbolic
+    from recombine.theory.solve import regress
+
     support = symbolic.invariance_support(cfg.partial)
     train, y, held_out, truth = symbolic.tables(symbolic.invariance(), support)
     outputs = regress(by_overlap([0, cfg.overlap, 1]), train, y).predict(held_out)

@@ -1,26 +1,28 @@
 """Qian et al. 2025: how much of the work modules do, and how much the layers after them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import nn
 
 from recombine.core.claim import FRESH, Evidence, Verdict, claim, decide, scores
-from recombine.core.diagnostic import Measured
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
-from recombine.core.task import Data
-from recombine.models.modular import Modular, module_then_bulk
 from recombine.runs.record import Record
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.modular import independent_sines
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data
+    from recombine.runs.trial import Trained
 
 EXPERIMENT = "qian2025.depth"
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
@@ -76,12 +78,18 @@ def from_affine(
 
 def build(cfg: Deep, data: Data, seed: int) -> nn.Module:
     """Build the network of a config."""
+    from recombine.models.modular import module_then_bulk
+
     bulk = (cfg.bulk,) * 3
     return module_then_bulk(data, depth=cfg.depth, width=cfg.width, bulk=bulk, he=cfg.he, seed=seed)
 
 
 def module_outputs(trained: Trained) -> Measured:
     """Compare what each module outputs with its sine, up to an affine map."""
+    import torch
+
+    from recombine.models.modular import Modular
+
     model, query = trained.model, trained.split.query
     assert isinstance(model, Modular)
     with torch.no_grad():
@@ -109,6 +117,12 @@ def module_outputs(trained: Trained) -> Measured:
 )
 def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:
     """Modules of varying depth read one number each; a block after them may do the rest."""
+    import torch
+
+    from recombine.runs.trial import trial
+    from recombine.tasks.modular import independent_sines
+    from recombine.training.fit import cosine
+
     tasks = [independent_sines(cfg.count, seed=DRAWN + seed, nested=True) for seed in seeds]
     splits = [
         task.split(everything(), n=cfg.samples, rng=np.random.default_rng(seed), queries=TESTED)

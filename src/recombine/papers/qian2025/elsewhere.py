@@ -1,28 +1,27 @@
 """Qian et al. 2025, elsewhere: does the penalty that makes modules help with held-out images?"""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from recombine.core.claim import Evidence, Verdict, claim, decide, scores
-from recombine.core.diagnostic import Measured, predict
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
-from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.modularity import between_hidden, eigengap, spectrum
-from recombine.diagnostics.risk import blank, squared_error
-from recombine.models.decoders import mlp
 from recombine.runs.record import Record
-from recombine.runs.trial import Trained, Training, on_device, trial
-from recombine.tasks.bumps import bumps, hole
-from recombine.tasks.sprites import sprite_support, sprites
-from recombine.training.fit import cosine
-from recombine.training.penalties import Chained, chain_norm, weight_activity
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Split, Task
+    from recombine.runs.trial import Trained
+    from recombine.training.penalties import Chained
 
 Run = Mapping[str, Any]
 
@@ -77,12 +76,17 @@ def halves(cfg: Penalized, split: Split, seed: int) -> tuple[Split, Data]:
 
 def term(cfg: Penalized) -> Chained:
     """Build the penalty of a config."""
+    from recombine.training.penalties import chain_norm, weight_activity
+
     kind = weight_activity if cfg.penalty == "weight_activity" else chain_norm
     return kind(cfg.strength)
 
 
 def scenes(cfg: Penalized, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Build the task of a config and split it for each seed."""
+    from recombine.tasks.bumps import bumps, hole
+    from recombine.tasks.sprites import sprite_support, sprites
+
     rngs = [np.random.default_rng(seed) for seed in seeds]
     if cfg.world == "bumps":
         task, shown = bumps(cfg.side), ~hole("center", cfg.side)
@@ -93,6 +97,11 @@ def scenes(cfg: Penalized, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
 
 def numbers(model: nn.Module, split: Split, left: Data) -> Measured:
     """Return training and validation error relative to a blank image's, and eigengaps at 2."""
+    from recombine.core.diagnostic import predict
+    from recombine.diagnostics.modularity import between_hidden, eigengap, spectrum
+    from recombine.diagnostics.risk import blank, squared_error
+    from recombine.runs.trial import on_device
+
     result: Measured = {}
     for name, data in (("shown", split.train), ("left", on_device(left))):
         y = data.y
@@ -116,6 +125,10 @@ def numbers(model: nn.Module, split: Split, left: Data) -> Measured:
 )
 def elsewhere(cfg: Penalized, seeds: Sequence[int]) -> list[Result]:
     """An MLP decoder with a penalty on weights times activity is tested on held-out images."""
+    from recombine.models.decoders import mlp
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     task, splits = scenes(cfg, seeds)
     halved = {s: halves(cfg, split, s) for split, s in zip(splits, seeds, strict=True)}
     names = ("risk", "position", "error_map")

@@ -1,27 +1,28 @@
 """Qian et al. 2025: a network that is modular by design extrapolates to held-out regions."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from torch import nn
 
 from recombine.core.claim import claim
-from recombine.core.diagnostic import Measured, predict
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
 from recombine.core.shapes import disk, quadrants, tiles
 from recombine.core.support import Support
-from recombine.core.task import Data, Task
-from recombine.diagnostics.robustness import errors
-from recombine.models.modular import bottleneck, fully_connected, pre_modular
-from recombine.runs.trial import Trained, Training, on_device, trial
-from recombine.tasks.modular import gaussian_hill, sine_of_sines
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Task
+    from recombine.runs.trial import Trained
 
 Run = Mapping[str, Any]
 
@@ -67,6 +68,8 @@ class Surface(Training):
 
 def world(cfg: Surface, seed: int) -> tuple[Task, Support, Support]:
     """Return the task, its training support and the support of the query."""
+    from recombine.tasks.modular import gaussian_hill, sine_of_sines
+
     if cfg.function == "hill":
         return gaussian_hill(cfg.sigma), disk() & quadrants(), disk()
     return sine_of_sines(seed=cfg.drawn), tiles(TILES, SHARE, seed=seed), everything()
@@ -74,6 +77,8 @@ def world(cfg: Surface, seed: int) -> tuple[Task, Support, Support]:
 
 def build(cfg: Surface, data: Data, seed: int) -> nn.Module:
     """Build the network of a config, of the paper's size."""
+    from recombine.models.modular import bottleneck, fully_connected, pre_modular
+
     if cfg.network == "modular":
         return pre_modular(data, seed=seed)
     if cfg.network == "full":
@@ -83,6 +88,9 @@ def build(cfg: Surface, data: Data, seed: int) -> nn.Module:
 
 def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measured:
     """Evaluate function and network over the square, [x, y], with masks of both supports."""
+    from recombine.core.diagnostic import predict
+    from recombine.runs.trial import on_device
+
     line = (np.arange(SIDE) + 0.5) / SIDE * 2 - 1
     z = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
     data = on_device(task.data(z))
@@ -110,6 +118,10 @@ def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measur
 )
 def extrapolation(cfg: Surface, seeds: Sequence[int]) -> list[Result]:
     """A network sees a function of two numbers in parts of the plane and is tested elsewhere."""
+    from recombine.diagnostics.robustness import errors
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     starts = [(seed if cfg.restarts == 1 else 1000 * seed + r, seed)
               for seed in seeds for r in range(cfg.restarts)]  # fmt: skip
     worlds = {start: world(cfg, seed) for start, seed in starts}

@@ -1,29 +1,27 @@
 """Qian et al. 2025: activity noise, or its penalty, sorts the weights of a network into modules."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
-from torch import nn
 
 from recombine.core.claim import FRESH, Role, claim
-from recombine.core.diagnostic import Measured
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
-from recombine.core.seed import seeded
 from recombine.core.sets import everything
-from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.modularity import between_hidden, eigengap, layer_modules, spectrum
-from recombine.diagnostics.robustness import errors, influence, noisy, prune, shift_errors
-from recombine.models.modular import fully_connected
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.modular import independent_lines, independent_sines
-from recombine.training.fit import cosine
-from recombine.training.noise import Noise
-from recombine.training.penalties import Penalty, activity, chain_norm, weight_activity
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data, Split, Task
+    from recombine.runs.trial import Trained
+    from recombine.training.noise import Noise
+    from recombine.training.penalties import Penalty
 
 Run = Mapping[str, Any]
 
@@ -75,6 +73,8 @@ class Parts(Training):
 
 def world(cfg: Parts) -> Task:
     """Build the task of a config."""
+    from recombine.tasks.modular import independent_lines, independent_sines
+
     if cfg.function == "lines":
         return independent_lines(cfg.count)
     return independent_sines(cfg.count, seed=cfg.drawn)
@@ -82,6 +82,8 @@ def world(cfg: Parts) -> Task:
 
 def penalties(cfg: Parts) -> list[Penalty]:
     """List the L2 penalty and the one of the condition."""
+    from recombine.training.penalties import activity, chain_norm, weight_activity
+
     by_name: Mapping[str, Penalty] = {
         "l1": chain_norm(cfg.weight, 1.0),
         "activity": activity(cfg.weight, cfg.alpha),
@@ -93,6 +95,8 @@ def penalties(cfg: Parts) -> list[Penalty]:
 
 def noise_of(cfg: Parts, *, at_test: bool = False) -> Noise | None:
     """Return the activity noise of a config, if it has any."""
+    from recombine.training.noise import Noise
+
     if cfg.condition != "noise":
         return None
     return Noise(cfg.amount, cfg.power, at_test=at_test)
@@ -100,18 +104,24 @@ def noise_of(cfg: Parts, *, at_test: bool = False) -> Noise | None:
 
 def build(cfg: Parts, data: Data, seed: int) -> nn.Module:
     """Build the network of a config."""
+    from recombine.models.modular import fully_connected
+
     widths = (cfg.width,) * 3
     return fully_connected(data, widths=widths, activation=cfg.unit, noise=noise_of(cfg), seed=seed)
 
 
 def largest_gap(cfg: Parts, model: nn.Module, split: Split) -> Measured:
     """Return the largest eigengap before training."""
+    from recombine.diagnostics.modularity import between_hidden, eigengap, spectrum
+
     layers = between_hidden(model, outgoing=True)
     return {"eigengap_start": max(eigengap(spectrum(m), cfg.count) for m in layers)}
 
 
 def graphs(model: nn.Module, count: int) -> Measured:
     """Look for modules among hidden units, compared by their outgoing weights."""
+    from recombine.diagnostics.modularity import layer_modules
+
     layers = layer_modules(model, count, outgoing=True)
     result: Measured = {
         "eigengap_out_max": max(m.gap for m in layers),
@@ -132,6 +142,8 @@ def disturbed(model: nn.Module, data: Data) -> Measured:
     squared error relative to that before; `moved_pruned` is of the network without its small
     weights, where every layer has two modes of weights to separate small from large.
     """
+    from recombine.diagnostics.robustness import errors, influence, prune, shift_errors
+
     offsets, after = shift_errors(model, data)
     _, (shifted,) = shift_errors(model, data, offsets=[SHIFT])
     before, pruned = errors(model, data), prune(model)
@@ -148,6 +160,9 @@ def disturbed(model: nn.Module, data: Data) -> Measured:
 
 def further_scores(cfg: Parts, trained: Trained) -> Measured:
     """Measure training error, error under noise, graphs of units and the effect of a shift."""
+    from recombine.core.seed import seeded
+    from recombine.diagnostics.robustness import errors, noisy
+
     model, split = trained.model, trained.split
     result: Measured = {
         "mse_train": float(errors(model, split.train).mean()),
@@ -179,6 +194,11 @@ def further_scores(cfg: Parts, trained: Trained) -> Measured:
 )
 def modules(cfg: Parts, seeds: Sequence[int]) -> list[Result]:
     """A network learns independent functions; its weights may separate as the functions do."""
+    import torch
+
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     task = world(cfg)
     splits = [
         task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), queries=TESTED)

@@ -1,31 +1,26 @@
 """Qian et al. 2025: how noise, shifts and retraining affect networks with and without modules."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from recombine.core.claim import claim
-from recombine.core.diagnostic import Measured
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
-from recombine.core.task import Data
-from recombine.diagnostics.robustness import (
-    errors,
-    forgetting,
-    influence,
-    noise_curve,
-    shift_errors,
-)
-from recombine.models.modular import Separate, fully_connected, separate
-from recombine.runs.trial import Trained, Training, on_device, trial
-from recombine.tasks.modular import independent_sines
-from recombine.training.penalties import Batch, Penalty, chain_norm, weight_activity
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.core.task import Data
+    from recombine.runs.trial import Trained
+    from recombine.training.penalties import Batch, Penalty
 
 TESTED = 1000  # fresh examples
 SHIFT = 10.0  # the geometric mean of the paper's shifts of one input, 0.1 to 1000
@@ -68,6 +63,7 @@ class Disturbed(Training):
 
 def squares(weight: float) -> Penalty:
     """Penalize the squared weights of separate networks, without biases."""
+    import torch
 
     def penalty(model: nn.Module, batch: Batch) -> Tensor:
         weights = [p.square().sum() for name, p in model.named_parameters() if "weight" in name]
@@ -78,6 +74,8 @@ def squares(weight: float) -> Penalty:
 
 def build(cfg: Disturbed, data: Data, seed: int) -> nn.Module:
     """Build the network of a config."""
+    from recombine.models.modular import fully_connected, separate
+
     if cfg.network == "separate":
         return separate(data, widths=(cfg.width // cfg.count,) * 3, seed=seed)
     return fully_connected(data, widths=(cfg.width,) * 3, seed=seed)
@@ -85,6 +83,8 @@ def build(cfg: Disturbed, data: Data, seed: int) -> nn.Module:
 
 def penalties(cfg: Disturbed) -> list[Penalty]:
     """List the penalties of a config."""
+    from recombine.training.penalties import chain_norm, weight_activity
+
     if cfg.network == "separate":
         return [squares(cfg.l2)]
     extra = [weight_activity(cfg.weight)] if cfg.network == "weight_activity" else []
@@ -93,6 +93,8 @@ def penalties(cfg: Disturbed) -> list[Penalty]:
 
 def noise(model: nn.Module, data: Data, seed: int) -> Measured:
     """Add noise to hidden units: `added_p` is the squared error that noise of power p adds."""
+    from recombine.diagnostics.robustness import noise_curve
+
     result: Measured = {"amounts": AMOUNTS}
     at = int(np.abs(AMOUNTS - NOISE).argmin())
     for power in (1, 2):
@@ -103,6 +105,8 @@ def noise(model: nn.Module, data: Data, seed: int) -> Measured:
 
 def shift(model: nn.Module, data: Data) -> Measured:
     """Shift the first input; `moved_others` is the movement (RMS) of other outputs at 10."""
+    from recombine.diagnostics.robustness import influence, shift_errors
+
     offsets, shifted = shift_errors(model, data)
     moved = float(influence(model, data.x, SHIFT)[0, 1:].mean())
     return {"moved_others": moved, "offsets": offsets, "shifted": shifted}
@@ -113,6 +117,12 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
 
     Gradient descent is plain: Adam would take large steps along gradients that are almost zero.
     """
+    import torch
+
+    from recombine.diagnostics.robustness import forgetting
+    from recombine.runs.trial import on_device
+    from recombine.tasks.modular import independent_sines
+
     new = independent_sines(cfg.count, seed=cfg.drawn + 1, nested=True)
     z = new.space.draw(cfg.samples, rng=np.random.default_rng([seed, 1]))
     after = forgetting(
@@ -152,6 +162,13 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
 )
 def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
     """A network of independent functions meets shifted inputs, activity noise and retraining."""
+    import torch
+
+    from recombine.diagnostics.robustness import errors
+    from recombine.models.modular import Separate
+    from recombine.runs.trial import trial
+    from recombine.tasks.modular import independent_sines
+
     task = independent_sines(cfg.count, seed=cfg.drawn, nested=True)
     splits = [
         task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), queries=TESTED)

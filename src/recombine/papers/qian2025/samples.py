@@ -1,25 +1,25 @@
 """Qian et al. 2025: how many samples modules need, by the number of functions."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from recombine.core.claim import HOLDS, OPEN, Evidence, Verdict, claim, decide, scores
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
-from recombine.core.task import Data
-from recombine.diagnostics.modularity import between_hidden, eigengap, spectrum
-from recombine.models.modular import fully_connected
 from recombine.runs.record import Record
-from recombine.runs.trial import Training, train
-from recombine.tasks.modular import independent_sines
 from recombine.theory.growth import Growth, Least, exponential, power
-from recombine.training.fit import cosine
-from recombine.training.penalties import chain_norm, weight_activity
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.task import Data
 
 EXPERIMENT = "qian2025.samples"
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
@@ -77,6 +77,8 @@ def repeated(cfg: Amounts, seed: int) -> list[Data]:
 
     As the sets are equally long, networks with few samples train in one stack with the others.
     """
+    from recombine.tasks.modular import independent_sines
+
     task = independent_sines(cfg.count, seed=DRAWN + seed, nested=True)
     z = task.space.draw(cfg.most, rng=np.random.default_rng(seed))
     return [task.data(np.resize(z[:n], z.shape)) for n in counts(cfg)]
@@ -84,6 +86,8 @@ def repeated(cfg: Amounts, seed: int) -> list[Data]:
 
 def gap(model: nn.Module, k: int) -> float:
     """Return the eigengap at k of the outgoing weights, smallest over the layers."""
+    from recombine.diagnostics.modularity import between_hidden, eigengap, spectrum
+
     spectra = [spectrum(m) for m in between_hidden(model, outgoing=True)]
     return min(eigengap(values, k) if len(values) > k else 0.0 for values in spectra)
 
@@ -113,6 +117,11 @@ def first(sizes: Sequence[int], gaps: Sequence[float], threshold: float) -> Leas
 )  # fmt: skip
 def samples(cfg: Amounts, seeds: Sequence[int]) -> list[Result]:
     """Networks see more and more samples of independent sines, until their weights form modules."""
+    from recombine.models.modular import fully_connected
+    from recombine.runs.trial import train
+    from recombine.training.fit import cosine
+    from recombine.training.penalties import chain_norm, weight_activity
+
     sizes = counts(cfg)
     data = [d for seed in seeds for d in repeated(cfg, seed)]
     each = [seed for seed in seeds for _ in sizes]

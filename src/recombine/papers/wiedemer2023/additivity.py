@@ -1,18 +1,15 @@
 """Wiedemer et al. 2024, the sequel: whether the decoder of Slot Attention is additive."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 
 from recombine.core.claim import claim
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
-from recombine.core.seed import seeded
-from recombine.core.task import Data
-from recombine.maps.slots import Layered, decode
-from recombine.models.slots import slot_attention
 
 POINTS, DIM = 16, 16  # sets of slots per network, and numbers per slot
 
@@ -40,6 +37,13 @@ class Masks:
 )
 def additivity(cfg: Masks) -> Result:
     """Interaction of two slots in the decoder of Slot Attention: 0 for an additive decoder."""
+    import torch
+
+    from recombine.core.seed import seeded
+    from recombine.core.task import Data
+    from recombine.maps.slots import Layered, decode
+    from recombine.models.slots import slot_attention
+
     x = torch.zeros(1, 3, cfg.side, cfg.side)
     ratios = []
     for net in range(cfg.nets):

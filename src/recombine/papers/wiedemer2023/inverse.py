@@ -1,24 +1,22 @@
 """Wiedemer et al. 2023, the inverse problem: networks that read the latents of several slots."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch import nn
 
 from recombine.core.claim import Run, claim
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.sets import axes, everything
 from recombine.core.shapes import diagonal
-from recombine.models.decoders import mlp
-from recombine.models.inverse import slotwise
 from recombine.papers.wiedemer2023.vectors import PILOT
-from recombine.runs.trial import Training, trial
-from recombine.tasks.vectors import concatenated_vectors
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,14 @@ class Inverse(Training):
 )
 def inverse(cfg: Inverse, seeds: Sequence[int]) -> list[Result]:
     """Train a network to read the latents of four slots and test it on all combinations."""
+    import torch
+
+    from recombine.models.decoders import mlp
+    from recombine.models.inverse import slotwise
+    from recombine.runs.trial import trial
+    from recombine.tasks.vectors import concatenated_vectors
+    from recombine.training.fit import cosine
+
     supports = {
         "random": everything(),
         "diagonal": diagonal(),

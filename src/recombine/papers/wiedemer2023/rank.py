@@ -1,12 +1,12 @@
 """Wiedemer et al. 2023: the rank condition for several composition functions and supports."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
@@ -14,9 +14,12 @@ from recombine.core.score import Score
 from recombine.core.sets import cross, everything
 from recombine.core.space import cube
 from recombine.core.support import Support
-from recombine.diagnostics.sufficiency import sufficiency
-from recombine.maps.compose import Composition, Part, compose
 from recombine.runs.record import Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from recombine.maps.compose import Composition, Part
 
 Case = Literal[
     "add",
@@ -69,6 +72,8 @@ class Rows:
 
 def under(z: Tensor, pixels: int) -> Tensor:
     """Mark the pixel at position z of a row: (n, pixels)."""
+    import torch
+
     return torch.arange(pixels) == torch.floor(z * (pixels - 1) + 0.5)
 
 
@@ -81,6 +86,8 @@ def sprite(
     shift: float = 0.0,
 ) -> Part:
     """Render one colored pixel at position z on a gray background."""
+    import torch
+
     paint = torch.tensor(color, dtype=torch.float64)[:, None]
 
     def draw(z: Tensor) -> Tensor:
@@ -91,6 +98,8 @@ def sprite(
 
 def with_opacity(color: Sequence[float], pixels: int, *, soft: bool = False) -> Part:
     """Render a colored row with an opacity channel: 1 at position z and 0 elsewhere, or soft."""
+    import torch
+
     paint = torch.tensor(color, dtype=torch.float64)[:, None]
 
     def draw(z: Tensor) -> Tensor:
@@ -103,11 +112,15 @@ def with_opacity(color: Sequence[float], pixels: int, *, soft: bool = False) -> 
 
 def cosine(pixels: int) -> Part:
     """Fill a row with one gray level that changes sign with z."""
+    import torch
+
     return lambda z: torch.cos(2 * torch.pi * z)[:, None].expand(len(z), 3, pixels)
 
 
 def setting(cfg: Rows) -> tuple[Composition, Support]:
     """Build the composition and the support of a case."""
+    from recombine.maps.compose import compose
+
     name, _, how = cfg.case.partition("_")
     raw = [sprite(color, cfg.pixels) for color in (FRONT, BACK)]
     planes = cross(a=[0], b=[1])  # b varies with a at 0, a varies with b at 1
@@ -141,6 +154,8 @@ def setting(cfg: Rows) -> tuple[Composition, Support]:
 )
 def rank(cfg: Rows) -> Result:
     """Rank of the Jacobians of C over training combinations, for several C and supports."""
+    from recombine.diagnostics.sufficiency import sufficiency
+
     f, support = setting(cfg)
     certificate = sufficiency(f, cube(a=1, b=1), support, tried=cfg.values, n=cfg.draws)
     numbers: dict[str, float] = {"sufficient": float(certificate.sufficient)}

@@ -1,11 +1,11 @@
 """Wiedemer et al. 2023: the proof of Theorem 1 as an algorithm that recovers components."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from recombine.core.claim import Evidence, Verdict, claim, exact, scores
 from recombine.core.experiment import Result, closed_form
@@ -13,11 +13,12 @@ from recombine.core.score import Score
 from recombine.core.sets import cross
 from recombine.core.space import Space, cube
 from recombine.core.support import Support
-from recombine.diagnostics.sufficiency import sufficiency
-from recombine.diagnostics.theorem import reconstruct
-from recombine.maps.compose import Composition, Part, compose
 from recombine.runs.record import Record
-from recombine.tasks.drawing.network import normal, random_network
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from recombine.maps.compose import Composition, Part
 
 WIDTH = 4  # outputs of a component
 HIDDEN = 16  # tanh units of a component
@@ -39,6 +40,10 @@ class Path:
 
 def random_part(rng: np.random.Generator) -> Part:
     """Draw a smooth component: a tanh network plus a constant."""
+    import torch
+
+    from recombine.tasks.drawing.network import normal, random_network
+
     network = random_network(normal(rng), 1, HIDDEN, WIDTH)
     offset = torch.as_tensor(rng.normal(size=WIDTH))
     return lambda z: network(z) + offset
@@ -49,6 +54,11 @@ def compositions(cfg: Path, space: Space, shown: Support) -> list[Composition]:
 
     Either every component is determined numerically, or all but one output of the first.
     """
+    import torch
+
+    from recombine.diagnostics.sufficiency import sufficiency
+    from recombine.maps.compose import compose
+
     rng = np.random.default_rng(0)
     accepted: list[Composition] = []
     while len(accepted) < cfg.nets:
@@ -77,6 +87,10 @@ def compositions(cfg: Path, space: Space, shown: Support) -> list[Composition]:
 )
 def reconstruction(cfg: Path) -> Result:
     """Recover components from the derivatives of f on a cross by solving the proof's equation."""
+    import torch
+
+    from recombine.diagnostics.theorem import reconstruct
+
     space, shown = cube(a=1, b=1), cross(a=[0], b=[0])
     anchor, path = torch.zeros(1, 1, dtype=torch.float64), np.array([[0.0], [1.0]])
     line = torch.linspace(0, 1, cfg.steps + 1, dtype=torch.float64)[:, None]

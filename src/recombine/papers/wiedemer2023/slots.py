@@ -1,32 +1,28 @@
 """Wiedemer et al. 2024, the sequel: autoencoders with slots on held-out combinations of objects."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.random import Generator
-from torch import Tensor
 
 from recombine.core.claim import Run, claim
 from recombine.core.error import Refused
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
-from recombine.core.seed import seeded
 from recombine.core.space import Points
 from recombine.core.support import Support
-from recombine.core.task import Data, Task
-from recombine.diagnostics.slots import Readout, ari, contrast, readout, segments
-from recombine.diagnostics.variance import variance_weighted_r2
-from recombine.maps.slots import Layered, assign, decode, encode
-from recombine.models.slots import slot_attention, slot_autoencoder
-from recombine.runs.trial import Training, train
-from recombine.tasks.scenes import scene_data, scene_labels, scene_latents, scene_support, scenes
-from recombine.training.fit import after, cosine
-from recombine.training.loss import sum_of_squares
-from recombine.training.penalties import Batch, compositional_consistency
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from recombine.core.task import Data, Task
+    from recombine.diagnostics.slots import Readout
+    from recombine.maps.slots import Layered
 
 FEW = 64  # scenes at which derivatives are taken
 EXAMPLES = 4  # scenes of each kind that are stored for the figure
@@ -88,6 +84,9 @@ def look(cfg: Scenes) -> dict[str, Any]:
 
 def build(cfg: Scenes, data: Data, seed: int) -> Layered:
     """Build the autoencoder."""
+    from recombine.maps.slots import Layered
+    from recombine.models.slots import slot_attention, slot_autoencoder
+
     options: dict[str, Any] = {"channels": cfg.channels, "dim": cfg.dim, "seed": seed}
     if cfg.model == "additive":
         model = slot_autoencoder(data, slots=cfg.objects, **options)
@@ -106,6 +105,11 @@ def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
     While a network learns to read latents, slots cannot be matched by what it reads: in the band,
     the latents of one object also tell much about the other.
     """
+    import torch
+
+    from recombine.maps.slots import assign, encode
+    from recombine.tasks.scenes import scene_labels
+
     ordered = []
     for rows in torch.arange(len(data)).split(CHUNK):
         z = encode(model, data.x[rows])
@@ -123,6 +127,9 @@ def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
 
 def fit_readout(cfg: Scenes, model: Layered, data: Data, seed: int) -> Readout:
     """Fit the network that reads the latents of an object from its slot."""
+    from recombine.diagnostics.slots import readout
+    from recombine.tasks.scenes import scene_latents
+
     truth, kinds = scene_latents(data.z, cfg.objects, cfg.factors)
     slots, classes = by_drawing(cfg, model, data), [kinds] if kinds else []
     reader = readout(slots, truth, classes=classes, steps=cfg.reading, seed=seed)
@@ -131,6 +138,8 @@ def fit_readout(cfg: Scenes, model: Layered, data: Data, seed: int) -> Readout:
 
 def by_object(reader: Readout, z: Tensor, truth: Tensor) -> Tensor:
     """Order the slots of each image by the objects that they fit best."""
+    from recombine.maps.slots import assign
+
     known = (truth - reader.mean) / reader.scale
     cost = reader.latents.errors(reader.read(z)[:, None], known[:, :, None])
     best = assign(cost)
@@ -144,6 +153,10 @@ def recombine(
 
     `slots` holds one slot per object of the scenes at `z`.
     """
+    import torch
+
+    from recombine.tasks.scenes import scene_data
+
     rows = np.stack([rng.permutation(len(z)) for _ in task.space.names], axis=1)
     blocks = task.space.blocks.values()
     mixed = np.concatenate([z[r, b] for r, b in zip(rows.T, blocks, strict=True)], axis=1)
@@ -154,11 +167,18 @@ def recombine(
 
 def latents(cfg: Scenes, data: Data) -> Tensor:
     """Return the true latents of all objects."""
+    from recombine.tasks.scenes import scene_latents
+
     return scene_latents(data.z, cfg.objects, cfg.factors)[0]
 
 
 def inspect(cfg: Scenes, model: Layered, reader: Readout, data: Data) -> dict[str, float]:
     """Score reconstruction, latents read from slots, and whether each slot is one object."""
+    from recombine.diagnostics.slots import ari, contrast, segments
+    from recombine.diagnostics.variance import variance_weighted_r2
+    from recombine.maps.slots import decode, encode
+    from recombine.tasks.scenes import scene_labels
+
     z, labels = encode(model, data.x), scene_labels(data.z, **look(cfg))
     return {
         "r2": variance_weighted_r2(decode(model, z), data.y),
@@ -173,6 +193,8 @@ def examples(model: Layered, data: Data, objects: int, name: str) -> dict[str, A
 
     They run from the scene whose objects are most alike to the one whose objects differ most.
     """
+    import torch
+
     blocks = data.z.reshape(len(data), objects, -1)
     order = np.argsort(np.linalg.norm(np.ptp(blocks, axis=1), axis=1), kind="stable")
     x = data.x[order[np.linspace(0, len(order) - 1, EXAMPLES).round().astype(int)]]
@@ -214,6 +236,17 @@ def slots(cfg: Scenes, seeds: Sequence[int]) -> list[Result]:
 
 def run_seed(cfg: Scenes, seed: int) -> Result:
     """Train one autoencoder, and measure its encoder and its decoder separately, on the CPU."""
+    import torch
+
+    from recombine.core.seed import seeded
+    from recombine.diagnostics.variance import variance_weighted_r2
+    from recombine.maps.slots import decode, encode
+    from recombine.runs.trial import train
+    from recombine.tasks.scenes import scene_data, scene_support, scenes
+    from recombine.training.fit import after, cosine
+    from recombine.training.loss import sum_of_squares
+    from recombine.training.penalties import Batch, compositional_consistency
+
     rng, task = np.random.default_rng(seed), scenes(**look(cfg))
     shown, held_out = scene_support(cfg.delta, factors=cfg.factors, distance=cfg.distance)
     training, inside, outside = (

@@ -1,30 +1,27 @@
 """Wiedemer et al. 2023: networks that compose two sprites generalize to held-out pairs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.func import vmap
 
-from recombine.core.diagnostic import Measured, Observed
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.space import Mask, Points
-from recombine.core.task import Data, Split, Task
-from recombine.diagnostics.certificate import Certificate
-from recombine.diagnostics.sufficiency import sufficiency
-from recombine.maps.compose import Part, compose
-from recombine.models.compositional import compositional, monolithic
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.drawing.sprite import shrink, visible
-from recombine.tasks.sprites import sprite_support
-from recombine.tasks.sprites import sprites as sprite_task
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from recombine.core.diagnostic import Measured, Observed
+    from recombine.core.task import Data, Split, Task
+    from recombine.diagnostics.certificate import Certificate
+    from recombine.maps.compose import Part
+    from recombine.runs.trial import Trained
 
 SUCCESS = 0.5  # R² on all pairs above which a run counts as a success
 
@@ -76,6 +73,8 @@ class Sprites(Training):
 
 def world(cfg: Sprites, objects: int = 2, times: int = 1) -> Task:
     """Build the task, or that of a single sprite at `times` the resolution."""
+    from recombine.tasks.sprites import sprites as sprite_task
+
     return sprite_task(
         size=cfg.side * times,
         objects=objects,
@@ -89,6 +88,8 @@ def world(cfg: Sprites, objects: int = 2, times: int = 1) -> Task:
 
 def worlds(cfg: Sprites, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Build the task, and split it for each seed."""
+    from recombine.tasks.sprites import sprite_support
+
     task, support = world(cfg), sprite_support(cfg.support, cfg.factors)
     rngs = [np.random.default_rng(seed) for seed in seeds]
     return task, [task.split(support, n=cfg.samples, queries=cfg.asked, rng=r) for r in rngs]
@@ -99,6 +100,9 @@ def alone(cfg: Sprites, *, opacity: bool = False) -> Part:
 
     A sprite is nowhere black, so it is opaque wherever the image is not.
     """
+    import torch
+    from torch.func import vmap
+
     targets = world(cfg, 1, cfg.finer).targets
 
     def draw(z: Tensor) -> Tensor:
@@ -112,6 +116,10 @@ def alone(cfg: Sprites, *, opacity: bool = False) -> Part:
 
 def certify(cfg: Sprites, combine: str, support: str, tried: int) -> Certificate:
     """Test whether training pairs determine the true sprites under a composition function."""
+    from recombine.diagnostics.sufficiency import sufficiency
+    from recombine.maps.compose import compose
+    from recombine.tasks.sprites import sprite_support
+
     f = compose([alone(cfg, opacity=combine == "alpha")] * 2, combine)
     return sufficiency(
         f, world(cfg).space, sprite_support(support, cfg.factors),
@@ -121,12 +129,18 @@ def certify(cfg: Sprites, combine: str, support: str, tried: int) -> Certificate
 
 def pixels(cfg: Sprites, marked: Mask) -> NDArray[np.float64]:
     """Average marks of (channels, rows, columns) at the finer resolution over image pixels."""
+    import torch
+
+    from recombine.tasks.drawing.sprite import shrink
+
     fine = torch.from_numpy(marked).any(dim=0, keepdim=True).double()
     return np.asarray(shrink(fine, cfg.finer)[0])
 
 
 def undetermined_share(cfg: Sprites, certificate: Certificate) -> float:
     """Share of sprite 2 itself that is undetermined, averaged over the values tried."""
+    import torch
+
     ranks = certificate.ranks["sprite2"]
     drawn = alone(cfg)(torch.tensor([r.value for r in ranks])).sum(dim=1) > 0
     lost = torch.stack([torch.from_numpy(r.lost).any(dim=0) for r in ranks])
@@ -159,6 +173,10 @@ def certified(cfg: Sprites) -> Certified:
 
 def shows_sprite_2(cfg: Sprites, z: Points) -> Tensor:
     """Mark the pixels (n, rows, columns) that show mostly sprite 2."""
+    import torch
+
+    from recombine.tasks.drawing.sprite import shrink, visible
+
     draw, dim = alone(cfg), z.shape[1] // 2
     points = torch.as_tensor(z, dtype=torch.float32)
     cover = [draw(points[:, at : at + dim]).sum(dim=1) > 0 for at in (0, dim)]
@@ -170,6 +188,8 @@ def by_pixel(cfg: Sprites, seen: Observed, marked: Mask) -> Measured:
 
     Only pixels that show sprite 2 count, in scenes where it is visible in a marked pixel.
     """
+    import torch
+
     query = seen.split.query
     error = (seen.outputs - query.y).square().mean(dim=1).cpu()
     shows, lost = shows_sprite_2(cfg, query.z), torch.from_numpy(marked)
@@ -186,6 +206,8 @@ def by_pixel(cfg: Sprites, seen: Observed, marked: Mask) -> Measured:
 
 def build(cfg: Sprites, data: Data, seed: int) -> nn.Module:
     """Build the model that a config names."""
+    from recombine.models.compositional import compositional, monolithic
+
     size: dict[str, Any] = {"width": cfg.width, "depth": cfg.depth, "seed": seed}
     size["channels"] = cfg.channels or None
     if cfg.model == "monolithic":
@@ -231,6 +253,9 @@ def further_scores(cfg: Sprites, certificate: Certified, trained: Trained) -> Me
 )  # fmt: skip
 def sprites(cfg: Sprites, seeds: Sequence[int]) -> list[Result]:
     """Train a decoder on some pairs of sprites and test it on all pairs."""
+    from recombine.runs.trial import trial
+    from recombine.training.fit import cosine
+
     return trial(
         cfg,
         seeds,

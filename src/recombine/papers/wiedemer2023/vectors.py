@@ -1,28 +1,29 @@
 """Wiedemer et al. 2023 on vectors: trained networks where the rank condition holds, or barely."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
-from recombine.core.diagnostic import Measured
-from recombine.core.experiment import Result, experiment
+from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import band, cross, everything
 from recombine.core.support import Support
-from recombine.diagnostics.certificate import Certificate
-from recombine.diagnostics.sufficiency import sufficiency
-from recombine.models.compositional import compositional, monolithic
 from recombine.runs.record import Record
-from recombine.runs.trial import Trained, Training, trial
-from recombine.tasks.vectors import composed_vectors, composition, world
-from recombine.training.fit import cosine
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from recombine.core.diagnostic import Measured
+    from recombine.diagnostics.certificate import Certificate
+    from recombine.runs.trial import Trained
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Composed(Training):
 
 def shown(cfg: Composed) -> Support:
     """Build the training support."""
+    from recombine.tasks.vectors import world
+
     if cfg.support == "random":
         return everything()
     if cfg.support == "diagonal":
@@ -101,6 +104,12 @@ def conditioning(certificate: Certificate) -> dict[str, float]:
 )
 def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
     """Train a network on some pairs of two random components and test it on all pairs."""
+    from recombine.diagnostics.sufficiency import sufficiency
+    from recombine.models.compositional import compositional, monolithic
+    from recombine.runs.trial import trial
+    from recombine.tasks.vectors import composed_vectors, composition, world
+    from recombine.training.fit import cosine
+
     support, space = shown(cfg), world(2, cfg.latents)
     kind = (cfg.combine, 2, cfg.latents, cfg.outputs, cfg.offset)
     tasks = [composed_vectors(*kind, seed=seed) for seed in seeds]

@@ -1,5 +1,7 @@
 """Figures of Brady et al. 2024: interaction orders of known generators, block by block."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ from recombine.report.numbers import tick
 from recombine.report.panel import Axes, Figure
 from recombine.report.plot import Arrays
 from recombine.runs.record import Record
-from recombine.tasks.interactions import BLOCKS, ORDERS, SIZE
+from recombine.theory.generators import BLOCKS, ORDERS, SIZE
 
 NAMES = {
     "disjoint": "disjoint pixels",

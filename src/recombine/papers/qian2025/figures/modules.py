@@ -1,5 +1,7 @@
 """Figures of Qian et al. 2025: modules in weights, by penalty and noise."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
-from recombine.tasks.modular import REACH
+from recombine.theory.generators import REACH
 
 LABELS = {"l2": "L2", "l1": "L1", "activity": "activity", "weight_activity": "weights × activity"}
 NOISES = {0.0: "additive noise", 1.0: "Poisson-like noise", 2.0: "multiplicative noise"}

@@ -1,5 +1,7 @@
 """Figures of Qian et al. 2025: noise, shifted inputs and retraining, by network."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
-from recombine.tasks.modular import REACH
+from recombine.theory.generators import REACH
 
 NAMES = {"l2": "L2 alone", "weight_activity": "weights × activity", "separate": "separate networks"}
 SCORES = {
