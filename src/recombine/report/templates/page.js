@@ -68,7 +68,7 @@
 
   if (form) {
     form.hidden = false;
-    form.addEventListener("input", () => { filter(); sort(); });
+    for (const kind of ["input", "change"]) form.addEventListener(kind, () => { filter(); sort(); });
     form.addEventListener("submit", (event) => event.preventDefault());
     filter();
   }
