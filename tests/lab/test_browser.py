@@ -106,7 +106,7 @@ def test_every_control_is_reached_by_keyboard_and_the_grid_is_painted_by_it(page
         reached.add(page.js("return document.activeElement.id"))
     assert {"paint", "preset", "view", "train", "world", "file", "model", "export"} <= reached
     page.js("document.getElementById('paint').focus()")
-    press.send_keys(Keys.ARROW_RIGHT, Keys.SPACE).perform()
+    press.send_keys(Keys.HOME, Keys.ARROW_RIGHT, Keys.SPACE).perform()
     press.key_down(Keys.SHIFT).send_keys(Keys.ARROW_DOWN).key_up(Keys.SHIFT).perform()
     page.ready()
     assert page.text("shown-count") == "62 shown, 2 held out"
@@ -143,7 +143,7 @@ SCENES = {
     "rendering": [None, (1.0, 3.0), (0.6, 1.0), (0.4, 2.0), (0.0, 0.25)],
     "kernels": [None, (0.07, 0.08), (0.02, 0.04), (0.0, 0.2), (1.0, 20.0)],
     "support": [(0.0, 0.0), (1.0, 1.0), (0.1, 1.0), (0.0, 0.1)],
-    "modules": [(0.4, 0.65), (0.66, 1.0), (0.66, 1.0)],  # plain training mixes, the penalty sorts
+    "modules": [(0.4, 0.62), (0.66, 1.0), (0.66, 1.0)],  # plain training mixes; noise, penalty sort
     "interaction": [(0.0, 0.01), (0.1, 1.0), (0.1, 1.0), (0.05, 1.0)],
 }
 

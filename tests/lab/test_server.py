@@ -159,13 +159,14 @@ LONG = {"world": "sum", "size": 8, "shown": "ff818181818181ff", "net": {"steps":
 class Training:
     """A training of a visitor that is surely under way, and its stream of messages."""
 
-    def __init__(self, server, visitor):
-        assert post(server, "train", {"visitor": visitor, "state": LONG})[0] == 200
+    def __init__(self, server, visitor, state=LONG, kind="frame"):
+        assert post(server, "train", {"visitor": visitor, "state": state})[0] == 200
         self.link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         self.link.request("GET", f"/api/events?token={server.token}&visitor={visitor}")
         self.stream = self.link.getresponse()
-        self.process = psutil.Process(self.until("started")["process"])
-        self.until("frame")
+        if kind == "frame":
+            self.process = psutil.Process(self.until("started")["process"])
+        self.until(kind)
 
     def until(self, kind):
         """Read until a message of some kind comes; a silent line fails after a minute."""
@@ -203,6 +204,19 @@ def test_the_newest_training_of_a_visitor_wins_and_others_go_on(server):
         training.leave()
     wait(lambda: second.ended and other.ended)
     wait(lambda: len(server.trainers()) == 1)
+
+
+def test_a_process_whose_training_is_over_takes_the_visitors_next_one(server):
+    short = {**LONG, "net": {"steps": 10, "width": 8, "depth": 1}}
+    first = Training(server, "e" * 8, short)
+    first.until("done")
+    refused = Training(server, "e" * 8, {**short, "net": {"model": "cnn"}}, kind="refused")
+    second = Training(server, "e" * 8, short)
+    assert not (first.stream.read() + refused.stream.read()).strip()  # their streams end
+    assert second.process == first.process
+    second.until("done")
+    for training in (first, refused, second):
+        training.leave()
 
 
 @pytest.mark.parametrize(

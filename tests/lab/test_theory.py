@@ -1,5 +1,7 @@
 """Theory of the lab against linear algebra and the package's own solvers."""
 
+from base64 import b64decode
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from recombine.core.error import Refused
 from recombine.lab import theory
-from recombine.lab.state import State
+from recombine.lab.state import Net, State
 from recombine.lab.worlds import Table, builtin, from_table
 
 WORLDS = builtin()
@@ -53,13 +55,17 @@ def test_the_kernel_answers_as_its_gram_matrix_does(salience):
     world, size = WORLDS["bumps"], 7
     mask = np.random.default_rng(0).random((size, size)) < 0.6
     state = State(size=size, kernel_depth=2, salience=salience).with_mask(mask)
-    answers, true = theory.answers(world, state)
+    answers = theory.answers(world, state)
+    cells = [answers.at((i, j)) for i in range(size) for j in range(size)]
+    true = answers.true
     points, shown = np.indices((size, size)).reshape(2, -1).T.astype(float), mask.ravel()
     gram = theory.kernel(state).gram(points, points[shown])
     y = true.values[shown]
     ridge = theory.JITTER * gram.max() * np.eye(len(y))
     weights = np.linalg.solve(gram[shown] + ridge, y - y.mean(axis=0))
-    np.testing.assert_allclose(answers, gram @ weights + y.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(cells, gram @ weights + y.mean(axis=0), atol=1e-6)
+    errors = ((np.array(cells) - true.values) ** 2).mean(axis=1) / true.scale
+    np.testing.assert_allclose(answers.errors().ravel(), errors, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -103,3 +109,28 @@ def test_a_table_without_variation_or_with_too_many_cells_is_refused():
 def test_a_cell_outside_the_grid_is_refused():
     with pytest.raises(Refused, match="no cell"):
         theory.cell(WORLDS["sum"], State(world="sum", size=5), (5, 0))
+
+
+@pytest.mark.parametrize(("name", "shape"), [("bumps", (6, 6, 1)), ("twins", (1, 2, 1))])
+def test_an_atlas_has_a_small_picture_of_every_cell(name, shape):
+    atlas = theory.atlas(WORLDS[name], 6)
+    assert (atlas["height"], atlas["width"], atlas["channels"]) == shape
+    pixels = np.frombuffer(b64decode(atlas["pixels"]), np.uint8).reshape(6, 6, *shape)
+    if name == "bumps":  # the background is dark and the bump brightest, wherever it lies
+        at = [divmod(int(image.argmax()), 6) for image in pixels[3, :, :, :, 0]]
+        assert at == [(j, 3) for j in range(6)]
+        assert np.median(pixels) < 50
+        assert pixels.max() == 255
+    else:
+        np.testing.assert_allclose(
+            pixels.reshape(36, 2) / 255, theory.truth(WORLDS[name], 6).values, atol=0.003
+        )
+    large = theory.atlas(WORLDS["bumps"], 32)
+    assert large["height"] == theory.TILE
+
+
+def test_a_verdict_says_that_theory_leaves_stripes_out():
+    mask = np.ones((6, 6), dtype=bool)
+    mask[2:4, 2:4] = False
+    state = State(size=6, net=Net(stripes=0.5)).with_mask(mask)
+    assert theory.look(WORLDS["bumps"], state)["verdict"].startswith("Without stripes, a wide")

@@ -236,20 +236,23 @@ def weights(p: Problem, model: nn.Module) -> dict[str, Any]:
         return {}
     if len(flow) < 2 or not np.isfinite(share):
         return {}
-    orders = [module_order(f) for f in flow]
+    kinds = [modules(f) for f in flow[:2]]
+    orders = [np.lexsort((-f.sum(axis=(1, 2)), k)) for f, k in zip(flow, kinds, strict=False)]
     matrix = np.abs(matrices(model)[1])[np.ix_(orders[0], orders[1])]
     return {
         "weights": np.round(matrix / (matrix.max() or 1.0), 3).tolist(),
+        "modules": [kind[order].tolist() for kind, order in zip(kinds, orders, strict=True)],
         "purity": round(share, 4),
     }
 
 
-def module_order(flow: Array) -> NDArray[np.int64]:
-    """Order units by the function that they serve most, the strongest first, silent ones last."""
+def modules(flow: Array) -> NDArray[np.int64]:
+    """Number the function that each unit serves most; silent units get one number more."""
     each = np.diagonal(flow, axis1=1, axis2=2)  # (units, functions)
     total = flow.sum(axis=(1, 2))
-    kind = np.where(total >= 0.01 * total.max(), each.argmax(axis=1), each.shape[1])
-    return np.lexsort((-total, kind))
+    kinds: NDArray[np.int64] = each.argmax(axis=1)
+    kinds[total < 0.01 * total.max()] = each.shape[1]
+    return kinds
 
 
 def record(world: World, state: State, count: int = 200) -> list[dict[str, Any]]:

@@ -125,6 +125,11 @@ class Lab:
         state, world = self.state(await json_of(request))
         return JSONResponse(await run_in_threadpool(theory.look, world, state))
 
+    async def pictures(self, request: Request) -> Response:
+        """Answer small pictures of every cell."""
+        state, world = self.state(await json_of(request))
+        return JSONResponse(await run_in_threadpool(theory.atlas, world, state.size))
+
     async def cell(self, request: Request) -> Response:
         """Answer what theory says of one cell."""
         plain = await json_of(request)
@@ -284,6 +289,7 @@ def create(token: str, hosts: Callable[[], set[str]], table: Table | None = None
             Route("/api/events", lab.events),
             post("/api/look", lab.look),
             post("/api/cell", lab.cell),
+            post("/api/pictures", lab.pictures),
             post("/api/code", lab.code),
             post("/api/table", lab.upload),
             post("/api/train", lab.train),
@@ -316,7 +322,9 @@ def serve(
         raise Refused(f"A token needs {TOKEN} characters or more; leave it out for a new one.")
     import socket
 
+    import torch
     import uvicorn
+    from threadpoolctl import threadpool_limits
 
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -337,5 +345,7 @@ def serve(
         timeout_graceful_shutdown=1,
         limit_concurrency=100,
     )
+    torch.set_num_threads(1)
     ready(f"http://127.0.0.1:{port}/?token={token}")
-    uvicorn.Server(config).run(sockets=[listener])
+    with threadpool_limits(1):  # threads of small products wait for each other on a busy machine
+        uvicorn.Server(config).run(sockets=[listener])

@@ -57,6 +57,7 @@ class Session:
         self.news = asyncio.Event()
         self.over = False  # trained, refused or diverged; the process still draws hovered cells
         self.ended = False
+        self.job = 0  # counts trainings; a stream of an earlier one ends
         self.listeners = 0
         self.left = time.monotonic()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -90,6 +91,14 @@ class Session:
         self.over = self.ended = True
         self.news.set()
 
+    def begin(self, state: State, table: Table | None) -> None:
+        """Start a training; an earlier one of this process is over."""
+        self.job += 1
+        self.frames, self.waiting, self.latest, self.over = [], [], None, False
+        self.left = time.monotonic()
+        self.news.set()
+        self.tell({"state": state, "table": table})
+
     def tell(self, command: dict[str, Any]) -> None:
         """Send a command to the training process."""
         with contextlib.suppress(BrokenPipeError, OSError):
@@ -105,6 +114,7 @@ class Session:
     async def events(self) -> AsyncIterator[dict[str, Any] | None]:
         """Yield messages as they come, at most twenty frames per second; None keeps the line."""
         self.listeners += 1
+        job = self.job
         if self.frames and self.latest is None:
             self.latest = self.frames[-1]
         try:
@@ -114,6 +124,8 @@ class Session:
                 except TimeoutError:
                     yield None
                     continue
+                if job != self.job:
+                    return
                 self.news.clear()
                 frame, self.latest = self.latest, None
                 messages, self.waiting = self.waiting, []
@@ -144,17 +156,23 @@ class Sessions:
             self.spare = _start()
 
     def start(self, visitor: str, state: State, table: Table | None) -> Session:
-        """Start a training; a visitor's earlier one ends, and so does the oldest of too many."""
-        self.stop(visitor)
+        """Start a training; a visitor's earlier one ends, and so does the oldest of too many.
+
+        A process whose training is over takes the next one, since a new one first loads torch.
+        """
+        session = self.of.pop(visitor, None)
+        if session and not (session.over and session.process.is_alive() and not session.ended):
+            session.close()
+            session = None
         while len(self.of) >= VISITORS:
             self.stop(next(iter(self.of)))
-        self.warm()
-        assert self.spare is not None
-        (process, pipe), self.spare = self.spare, None
-        session = Session(process, pipe, asyncio.get_running_loop())
-        session.tell({"state": state, "table": table})
+        if session is None:
+            self.warm()
+            assert self.spare is not None
+            session, self.spare = Session(*self.spare, asyncio.get_running_loop()), None
+            asyncio.get_running_loop().call_later(0.5, self.warm)
         self.of[visitor] = session
-        asyncio.get_running_loop().call_later(0.5, self.warm)
+        session.begin(state, table)
         return session
 
     def stop(self, visitor: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,10 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from torch.nn.functional import adaptive_avg_pool2d
 
 from recombine.core.error import Refused
 from recombine.lab.state import Net, State
@@ -22,6 +25,7 @@ from recombine.theory.kernel import Kernel, by_salience, random_network
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+TILE = 16  # pixels of a small picture's side at most
 JITTER = 1e-9  # ridge, as a share of the largest kernel value: the limit of a vanishing one
 
 
@@ -34,6 +38,10 @@ class Truth:
     level: Array  # (outputs,): the mean over cells
     scale: float  # mean squared error of the best constant answer, which is 1 on every map
     shape: tuple[int, ...]  # of one target
+
+    def table(self, shape: tuple[int, int]) -> Array:
+        """Targets over both factors, (first factor, second factor, outputs)."""
+        return self.values.reshape(*shape, -1)
 
     def picture(self, values: Array) -> list[Any]:
         """Write a target as the page draws it: rows of pixels (numbers or colors), or one row."""
@@ -57,6 +65,24 @@ def truth(world: World, size: int) -> Truth:
     scale = float(((known - known.mean(axis=0)) ** 2).mean()) or 1.0
     share = float(additive / spread) if spread else 1.0
     return Truth(y, share, mean, scale, tuple(targets.shape[1:]))
+
+
+def atlas(world: World, size: int) -> dict[str, Any]:
+    """Small pictures of every cell as bytes: in color, or the strength of the figure in gray."""
+    true, shape = truth(world, size), world.shape(size)
+    images = true.values.reshape(-1, *(true.shape if len(true.shape) > 1 else (1, *true.shape)))
+    if len(true.shape) > 1:
+        if images.ndim == 3:
+            background = np.median(images)
+            images = np.abs(images - background)
+            images = (images / (images.max() or 1.0)) ** 0.5
+        side = min(TILE, images.shape[-1])
+        images = adaptive_avg_pool2d(torch.from_numpy(images), side).numpy()
+    pixels = np.moveaxis(images, 1, -1) if images.ndim == 4 else images[..., None]
+    text = b64encode(np.round(255 * pixels.clip(0, 1)).astype(np.uint8).tobytes()).decode()
+    _, height, width, channels = pixels.shape
+    about = {"shape": shape, "height": height, "width": width, "channels": channels}
+    return about | {"pixels": text}
 
 
 def pieces(shown: Mask) -> NDArray[np.int64]:
@@ -110,31 +136,71 @@ def kernel(state: State) -> Kernel:
     return by_salience([alone, state.salience])
 
 
-def answers(world: World, state: State) -> tuple[Array, Truth]:
+@dataclass(frozen=True)
+class Answers:
+    """What the kernel model answers: a sum over factors, corrected at shown cells from memory."""
+
+    rows: Array  # (first factor, outputs), with the constant
+    columns: Array  # (second factor, outputs)
+    shown: Mask
+    recall: float  # share of the sum's residual that memory removes at shown cells
+    true: Truth
+
+    def at(self, cell: tuple[int, int]) -> Array:
+        """Predict one cell, (outputs,)."""
+        total: Array = self.rows[cell[0]] + self.columns[cell[1]]
+        if self.shown[cell]:
+            total = total + self.recall * (self.true.table(self.shown.shape)[cell] - total)
+        return total
+
+    def errors(self) -> Array:
+        """Squared error at every cell, where 1 is that of a constant answer."""
+        table = self.true.table(self.shown.shape)
+        error: Array = np.empty(self.shown.shape)
+        for i, row in enumerate(table):  # one row at a time stays in the cache
+            residual = row - self.columns
+            residual -= self.rows[i]
+            error[i] = np.einsum("jo,jo->j", residual, residual)
+        error *= np.where(self.shown, (1 - self.recall) ** 2, 1.0)
+        error /= table.shape[2] * self.true.scale
+        return error
+
+
+def answers(world: World, state: State) -> Answers:
     """Predict every cell with the kernel model that interpolates the shown ones."""
     return _answers(world, replace(state, net=Net()))
 
 
 @lru_cache(maxsize=4)  # hovering asks for the same answers cell by cell
-def _answers(world: World, state: State) -> tuple[Array, Truth]:
-    true = truth(world, state.size)
-    shape = world.shape(state.size)
-    shown = visible(world, state)
-    if not shown.any():
-        return np.broadcast_to(true.level, true.values.shape), true
-    # A system over rows and columns instead of cells: the kernel matrix is U Uᵀ, plus the
-    # salience of the pair on its diagonal.
-    k = kernel(state)
-    i, j = np.indices(shape).reshape(2, -1)
-    parts = [(np.ones((i.size, 1)), ()), (np.eye(shape[0])[i], (0,)), (np.eye(shape[1])[j], (1,))]
-    u = np.hstack([code * max(0.0, k.weight(subset)) ** 0.5 for code, subset in parts])
+def _answers(world: World, state: State) -> Answers:
+    true, shown = truth(world, state.size), visible(world, state)
+    n, m = shown.shape
+    count = np.count_nonzero(shown)
+    if not count:
+        return Answers(np.tile(true.level, (n, 1)), np.zeros((m, len(true.level))), shown, 0, true)
+    # The kernel matrix is U Uᵀ, plus the salience of the pair on its diagonal, where U codes the
+    # constant, the row and the column of a cell: a system over rows and columns, not over cells.
+    k, table, cells = kernel(state), true.table(shown.shape), shown.astype(np.float64)
+    root = np.sqrt([max(0.0, k.weight(j)) for j in ((), *[(0,)] * n, *[(1,)] * m)])
     ridge = k.memory + JITTER * sum(k.weights.values())
-    seen, y = u[shown.ravel()], true.values[shown.ravel()]
-    level = y.mean(axis=0)
-    inner = seen.T @ seen + ridge * np.eye(u.shape[1])
-    predicted = u @ solve(inner, seen.T @ (y - level), assume_a="pos", check_finite=False) + level
-    predicted[shown.ravel()] += k.memory / ridge * (y - predicted[shown.ravel()])
-    return predicted, true
+    by_row, by_column = cells.sum(axis=1), cells.sum(axis=0)
+    inner = np.block(
+        [
+            [np.full((1, 1), count), by_row[None], by_column[None]],
+            [by_row[:, None], np.diag(by_row), cells],
+            [by_column[:, None], cells.T, np.diag(by_column)],
+        ]
+    )
+    rows = (cells[:, None] @ table)[:, 0]  # (n, outputs): sums over shown cells
+    columns = (cells.T[:, None] @ table.swapaxes(0, 1))[:, 0]
+    level = rows.sum(axis=0) / count
+    sums = np.vstack([np.zeros((1, len(level))), rows, columns])
+    sums[1:] -= np.concatenate([by_row, by_column])[:, None] * level
+    inner = inner * np.outer(root, root) + ridge * np.eye(len(root))
+    solved = solve(inner, root[:, None] * sums, assume_a="pos", check_finite=False)
+    solved *= root[:, None]
+    first = solved[1 : n + 1] + solved[0] + level
+    return Answers(first, solved[n + 1 :], shown, k.memory / ridge, true)
 
 
 def visible(world: World, state: State) -> Mask:
@@ -147,8 +213,8 @@ def look(world: World, state: State) -> dict[str, Any]:
     """Answer everything that the page shows after a stroke."""
     shape = world.shape(state.size)
     shown = visible(world, state)
-    predicted, true = answers(world, state)
-    error = ((predicted - true.values) ** 2).mean(axis=1).reshape(shape) / true.scale
+    predicted = answers(world, state)
+    error, true = predicted.errors(), predicted.true
     piece = pieces(shown)
     held = ~shown if world.measured is None else ~shown & world.measured
     result = {
@@ -162,7 +228,8 @@ def look(world: World, state: State) -> dict[str, Any]:
         "salience": [round(float(s), 4) for s in kernel(state).salience()],
         "mean_error": round(float(error[held].mean()), 4) if held.any() else None,
     }
-    verdict, reason = explain(world, shown, held, piece, result)
+    result["fate"] = fate_of(result["mean_error"])
+    verdict, reason = explain(world, state, shown, held, piece, result)
     return result | {"verdict": verdict, "reason": reason, "sentence": f"{verdict} {reason}"}
 
 
@@ -171,19 +238,28 @@ def cell(world: World, state: State, at: tuple[int, int]) -> dict[str, Any]:
     shape = world.shape(state.size)
     if not (0 <= at[0] < shape[0] and 0 <= at[1] < shape[1]):
         raise Refused(f"There is no cell {at}; the grid has {shape[0]} × {shape[1]}.")
-    predicted, true = answers(world, state)
-    row = at[0] * shape[1] + at[1]
-    shown = visible(world, state)
+    predicted = answers(world, state)
+    true, shown = predicted.true, predicted.shown
     return {
-        "truth": true.picture(true.values[row]),
-        "kernel": true.picture(predicted[row]),
+        "truth": true.picture(true.table(shape)[at]),
+        "kernel": true.picture(predicted.at(at)),
         "shown": bool(shown[at]),
         "witness": [] if shown[at] else witness(shown, at),
     }
 
 
+def fate_of(error: float | None) -> str:
+    """Say in a word what an expected error on held-out cells means; nothing without any."""
+    return "" if error is None else "right" if error < 0.05 else "partly" if error < 0.6 else "fail"
+
+
 def explain(
-    world: World, shown: Mask, held: Mask, piece: NDArray[np.int64], result: dict[str, Any]
+    world: World,
+    state: State,
+    shown: Mask,
+    held: Mask,
+    piece: NDArray[np.int64],
+    result: dict[str, Any],
 ) -> tuple[str, str]:
     """Say in one sentence what will happen at the held-out cells, and in another why."""
     if not shown.any():
@@ -192,11 +268,12 @@ def explain(
         return "Every combination is shown.", "Erase some cells, so that there is one to recombine."
     a, b = world.factors
     count, known, error = result["held_out"], result["determined"], result["mean_error"]
-    fate = "generalize to" if error < 0.05 else "be partly right on" if error < 0.6 else "fail on"
+    words = {"right": "generalize to", "partly": "be partly right on", "fail": "fail on"}
     them = f"the {count} held-out combinations" if count > 1 else "the held-out combination"
+    start = "Without stripes, a wide network would" if state.net.stripes else "A wide network will"
     verdict = (
-        f"A wide network will {fate} {them}: expected error {error:.2f}, where 1 is a constant "
-        "answer."
+        f"{start} {words[result['fate']]} {them}: expected error {error:.2f}, where 1 is a "
+        "constant answer."
     )
     return verdict, f"{_determined(world, shown, piece, count, known)} {_nature(a, b, result)}"
 

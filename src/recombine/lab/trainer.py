@@ -100,8 +100,10 @@ class Reporter:
         self.pipe.send_bytes(json.dumps(message, separators=(",", ":")).encode())
 
 
-def train(pipe: Connection, world: World, state: State, commands: Queue[dict[str, Any]]) -> None:
-    """Train the networks of one state and report until they are done."""
+def train(
+    pipe: Connection, world: World, state: State, commands: Queue[dict[str, Any]]
+) -> dict[str, Any]:
+    """Train the networks of one state, report, and return the next job."""
     p, net = problem(world, state), state.net
     models = [build(net, p, seed).eval() for seed in range(net.seeds)]
     reporter = Reporter(pipe, p, models, commands)
@@ -120,12 +122,13 @@ def train(pipe: Connection, world: World, state: State, commands: Queue[dict[str
         reporter.send({"type": "diverged", "step": min(diverged), "seconds": seconds})
     else:
         reporter.send({"type": "done", "step": net.steps, "seconds": seconds})
-    while True:  # hovered cells are still drawn
-        reporter.take(commands.get())
+    while "state" not in (command := commands.get()):  # hovered cells are still drawn
+        reporter.take(command)
+    return command
 
 
 def main(pipe: Connection) -> None:
-    """Wait for a job, run it and report; leave when the parent is gone."""
+    """Wait for a job, run it and report, again and again; leave when the parent is gone."""
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
@@ -140,10 +143,13 @@ def main(pipe: Connection) -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     job = inbox.get()
-    try:
-        world = from_table(job["table"]) if job["table"] else builtin()[job["state"].world]
-        train(pipe, world, job["state"], inbox)
-    except Refused as problem:
-        pipe.send_bytes(json.dumps({"type": "refused", "error": str(problem)}).encode())
-    except BrokenPipeError:
-        return
+    while True:
+        try:
+            world = from_table(job["table"]) if job["table"] else builtin()[job["state"].world]
+            job = train(pipe, world, job["state"], inbox)
+        except Refused as problem:
+            pipe.send_bytes(json.dumps({"type": "refused", "error": str(problem)}).encode())
+            while "state" not in (job := inbox.get()):
+                continue
+        except BrokenPipeError:
+            return

@@ -1,16 +1,15 @@
 // Painting the grid by mouse, touch and keyboard.
 
-import { drawCells, frameCell, ink, layout } from "./maps.js";
+import { drawCells, face, frameCell, ink, layout, soon } from "./maps.js";
 
 export class Painter {
   /** `changed(done)` is called after every cell and, with done = true, after every stroke. */
   constructor(canvas, { changed, hovered }) {
-    Object.assign(this, { canvas, changed, hovered, mask: [[true]], paintable: null, cursor: null, witness: [], stroke: null });
+    Object.assign(this, { canvas, changed, hovered, mask: [[true]], paintable: null, cursor: null, witness: [], stroke: null, tiles: null, drawn: () => this.render() });
     canvas.addEventListener("pointerdown", (e) => this.begin(e));
     canvas.addEventListener("pointermove", (e) => this.move(e));
     canvas.addEventListener("pointerup", () => this.end());
     canvas.addEventListener("pointercancel", () => this.end());
-    canvas.addEventListener("pointerleave", () => { if (!this.stroke) this.point(null); });
     canvas.addEventListener("keydown", (e) => this.key(e));
     canvas.addEventListener("focus", () => { if (!this.cursor) this.point([0, 0]); });
   }
@@ -18,7 +17,6 @@ export class Painter {
   /** Let another map of the same grid move the cursor too. */
   follow(canvas) {
     canvas.addEventListener("pointermove", (e) => { const cell = this.at(e, canvas); if (cell && String(cell) !== String(this.cursor)) this.point(cell); });
-    canvas.addEventListener("pointerleave", () => this.point(null));
   }
   at(event, canvas = this.canvas) {
     const box = canvas.getBoundingClientRect(), place = layout(box.width, box.height, this.shape);
@@ -51,12 +49,12 @@ export class Painter {
   }
   point(cell) { this.cursor = cell; this.hovered(cell); this.draw(); }
   key(event) {
-    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }, way = ways[event.key];
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], Home: [-64, -64], End: [64, 64] }, way = ways[event.key];
     const cell = this.cursor || [0, 0];
     if (way) {
       event.preventDefault();
       const next = [0, 1].map((k) => Math.max(0, Math.min(this.shape[k] - 1, cell[k] + way[k])));
-      if (event.shiftKey) { const value = this.mask[cell[0]][cell[1]]; this.set(next, value); this.changed(true); }
+      if (event.shiftKey && event.key.startsWith("Arrow")) { const value = this.mask[cell[0]][cell[1]]; this.set(next, value); this.changed(true); }
       this.point(next);
     }
     if (event.key === " " || event.key === "Enter") {
@@ -66,17 +64,22 @@ export class Painter {
       this.point(cell);
     }
   }
-  draw() {
-    const place = drawCells(this.canvas, this.shape, (i, j) => (!this.allowed([i, j]) ? ink("line") : this.mask[i][j] ? ink("shown") : ink("hidden")));
-    const { context, cell, left, top } = place;
+  draw() { soon(this.drawn); }
+  render() {
+    const { tiles, mask, shape } = this, image = (i, j) => tiles && mask[i][j] && this.allowed([i, j]);
+    const place = drawCells(this.canvas, shape, (i, j) => ink(!this.allowed([i, j]) ? "line" : mask[i][j] ? "shown" : "hidden"));
+    const { context, cell, gap, x, y } = place;
+    context.imageSmoothingEnabled = Boolean(tiles && tiles.height > 1);
+    for (let i = 0; i < shape[0]; i++)
+      for (let j = 0; j < shape[1]; j++)
+        if (image(i, j)) context.drawImage(tiles.canvas, i * tiles.width, j * tiles.height, tiles.width, tiles.height, x(i), y(j), x(i + 1) - x(i) - gap, y(j + 1) - y(j) - gap);
     context.textAlign = "center"; context.textBaseline = "middle";
-    context.font = `bold ${Math.max(10, cell * 0.7)}px system-ui, sans-serif`;
+    context.font = `bold ${face(Math.max(10, cell * 0.7))}`;
     for (const [i, j, sign] of this.witness) {
-      const x = left + (i + 0.5) * cell, y = top + (j + 0.5) * cell;
       context.fillStyle = sign > 0 ? ink("plus") : ink("minus");
-      context.fillRect(left + i * cell, top + j * cell, cell - 1, cell - 1);
+      context.fillRect(x(i), y(j), x(i + 1) - x(i) - gap, y(j + 1) - y(j) - gap);
       context.fillStyle = ink("bg");
-      context.fillText(sign > 0 ? "+" : "−", x, y + 1);
+      context.fillText(sign > 0 ? "+" : "−", x(i + 0.5), y(j + 0.5) + 1);
     }
     frameCell(place, this.cursor);
   }

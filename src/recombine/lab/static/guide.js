@@ -21,6 +21,8 @@ function tell() {
   const { scene, sceneStep } = app;
   for (const button of $("scenes").children) button.setAttribute("aria-current", String(button.dataset.scene === (scene ? scene.name : "")));
   document.body.classList.toggle("guided", Boolean(scene));
+  document.body.classList.toggle("modules", Boolean(scene && scene.weights)); // where weights matter, they take the place of theory
+  if (scene && scene.weights) $("theory-panel").after($("weights-card")); else $("lower").append($("weights-card"));
   $("story").hidden = !scene;
   if (!scene) return;
   $("story-text").textContent = now().text;

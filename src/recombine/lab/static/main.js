@@ -9,6 +9,7 @@ import { fill, listWorlds, wireSettings } from "./settings.js";
 import { DEFAULT, pack, preset, read, unpack, write } from "./state.js";
 import { wireTable } from "./table.js";
 import { wireTaking } from "./taking.js";
+import { loadTiles, tint } from "./tiles.js";
 import { ask, clearCell, drawTheory, hover } from "./theory.js";
 import { drawNetwork, forget, wireTraining } from "./training.js";
 
@@ -17,7 +18,8 @@ const past = [], future = []; // masks, for undo and redo
 /** Show a state; what was trained for another one is forgotten. */
 function adopt(next) {
   const data = (s) => JSON.stringify([s.world, s.size, s.shown, s.net]), fresh = data(next) !== data(app.state);
-  if (next.world !== app.state.world || next.size !== app.state.size) { past.length = future.length = 0; app.theory = null; }
+  const other = next.world !== app.state.world || next.size !== app.state.size || !app.world;
+  if (other) { past.length = future.length = 0; app.theory = null; }
   app.state = next;
   app.world = app.catalog.get(next.world);
   const [n, m] = shape();
@@ -26,6 +28,7 @@ function adopt(next) {
   clearCell();
   if (fresh) forget();
   fill();
+  if (other || next.world === "table") loadTiles();
   undoable();
   redraw();
   ask();
@@ -63,7 +66,6 @@ function changed(done) {
     app.state.shown = shown;
     remember();
     undoable();
-    if (app.painter.cursor) hover(app.painter.cursor);
   } else if (app.frame || page.training !== "idle") forget();
   redraw();
   ask();
@@ -93,7 +95,7 @@ function redraw() { app.painter.draw(); drawTheory(); drawNetwork(); }
 
 function legend() {
   const context = $("legend").getContext("2d");
-  for (let x = 0; x < 240; x++) { context.fillStyle = color((2 * x) / 239); context.fillRect(x, 0, 1, 12); }
+  for (let x = 0; x < 240; x++) { context.fillStyle = color(2 * (x / 239) ** 2); context.fillRect(x, 0, 1, 12); }
 }
 
 // ---------------------------------------------------------------- start
@@ -123,7 +125,7 @@ function wire() {
   });
   addEventListener("popstate", restore);
   addEventListener("resize", redraw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tint(); redraw(); });
 }
 
 async function open() {

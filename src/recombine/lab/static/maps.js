@@ -8,20 +8,35 @@ const LUT = Array.from({ length: 256 }, (_, i) => {
   return a.map((v, j) => Math.round(v + t * (b[j] - v)));
 });
 
-/** Color of a value between 0 and `top`, dark for small ones; null (not finite) is the brightest. */
-export function color(value, top = 2) {
-  const i = value === null ? 255 : Math.max(0, Math.min(255, Math.round((value / top) * 255)));
-  return `rgb(${LUT[i].join(",")})`;
+const COLORS = LUT.map((rgb) => `rgb(${rgb.join(",")})`);
+
+/** Color of an error, dark for small ones; null (not finite) is the brightest. Roots make small errors differ. */
+export function color(value) {
+  return COLORS[value === null ? 255 : Math.max(0, Math.min(255, Math.round(255 * Math.sqrt(Math.max(0, value) / 2))))];
 }
 
 let themed = document.documentElement;
+const inks = new Map(); // colors of the design, until the scheme changes: asking the browser is slow
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => inks.clear());
 
 /** Take colors from another element than the page; a widget has its own. */
-export function theme(element) { themed = element; }
+export function theme(element) { themed = element; inks.clear(); }
 
 /** Read a color of the design. */
 export function ink(name) {
-  return getComputedStyle(themed).getPropertyValue(`--${name}`).trim();
+  if (!inks.has(name)) inks.set(name, getComputedStyle(themed).getPropertyValue(`--${name}`).trim());
+  return inks.get(name);
+}
+
+/** The design's type at some size. */
+export const face = (size) => `${size}px ${ink("text") || "system-ui, sans-serif"}`;
+
+const due = new Set();
+
+/** Draw in the next frame, once, however often it is asked for until then. */
+export function soon(draw) {
+  if (!due.size) requestAnimationFrame(() => { const list = [...due]; due.clear(); for (const each of list) each(); });
+  due.add(draw);
 }
 
 /** Fit a canvas to its size on screen and return its context in CSS pixels. */
@@ -35,7 +50,7 @@ export function fit(canvas) {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  return { context, width, height };
+  return { context, width, height, ratio };
 }
 
 /** Where cells lie: the first factor runs to the right, the second downwards. */
@@ -44,32 +59,32 @@ export function layout(width, height, shape) {
   return { cell, left: (width - cell * shape[0]) / 2, top: (height - cell * shape[1]) / 2 };
 }
 
-/** Draw one rectangle per cell; `paint(i, j)` returns its color. */
+/** Draw one rectangle per cell, on whole pixels; `paint(i, j)` returns its color. */
 export function drawCells(canvas, shape, paint) {
-  const { context, width, height } = fit(canvas);
-  const place = layout(width, height, shape);
-  const gap = place.cell > 9 ? 1 : 0;
+  const { context, width, height, ratio } = fit(canvas);
+  const { cell, left, top } = layout(width, height, shape);
+  const gap = cell > 9 ? 1 : 0, x = (i) => Math.round((left + i * cell) * ratio) / ratio, y = (j) => Math.round((top + j * cell) * ratio) / ratio;
   for (let i = 0; i < shape[0]; i++)
     for (let j = 0; j < shape[1]; j++) {
       context.fillStyle = paint(i, j);
-      context.fillRect(place.left + i * place.cell, place.top + j * place.cell, place.cell - gap, place.cell - gap);
+      context.fillRect(x(i), y(j), x(i + 1) - x(i) - gap, y(j + 1) - y(j) - gap);
     }
-  return { context, ...place };
+  return { context, cell, gap, x, y };
 }
 
 /** Outline the cells where `inside(i, j)` is true. */
-export function outline({ context, cell, left, top }, shape, inside, stroke, width = 2) {
+export function outline({ context, x, y, gap }, shape, inside, stroke, width = 2) {
   const has = (i, j) => i >= 0 && j >= 0 && i < shape[0] && j < shape[1] && inside(i, j);
   const lines = () => {
     context.beginPath();
     for (let i = 0; i < shape[0]; i++)
       for (let j = 0; j < shape[1]; j++) {
         if (!has(i, j)) continue;
-        const x = left + i * cell, y = top + j * cell;
-        if (!has(i - 1, j)) { context.moveTo(x, y); context.lineTo(x, y + cell); }
-        if (!has(i + 1, j)) { context.moveTo(x + cell, y); context.lineTo(x + cell, y + cell); }
-        if (!has(i, j - 1)) { context.moveTo(x, y); context.lineTo(x + cell, y); }
-        if (!has(i, j + 1)) { context.moveTo(x, y + cell); context.lineTo(x + cell, y + cell); }
+        const [west, east, north, south] = [x(i) - gap / 2, x(i + 1) - gap / 2, y(j) - gap / 2, y(j + 1) - gap / 2];
+        if (!has(i - 1, j)) { context.moveTo(west, north); context.lineTo(west, south); }
+        if (!has(i + 1, j)) { context.moveTo(east, north); context.lineTo(east, south); }
+        if (!has(i, j - 1)) { context.moveTo(west, north); context.lineTo(east, north); }
+        if (!has(i, j + 1)) { context.moveTo(west, south); context.lineTo(east, south); }
       }
     context.stroke();
   };
@@ -82,43 +97,48 @@ export function outline({ context, cell, left, top }, shape, inside, stroke, wid
 export function drawErrors(canvas, shape, error, { heldOut, missing = () => false, cursor = null, empty = "" }) {
   const place = drawCells(canvas, shape, (i, j) => (missing(i, j) ? ink("line") : error ? color(error[i][j]) : ink("hidden")));
   outline(place, shape, heldOut, ink("held"));
-  frameCell(place, cursor);
-  if (error || !empty) return;
-  const { context, cell, left, top } = place;
-  context.fillStyle = ink("quiet"); context.font = "15px system-ui, sans-serif"; context.textAlign = "center"; context.textBaseline = "middle";
-  context.fillText(empty, left + (cell * shape[0]) / 2, top + (cell * shape[1]) / 2);
+  if (error || !empty) return frameCell(place, cursor);
+  const { context, x, y } = place;
+  context.fillStyle = ink("quiet"); context.font = face(15); context.textAlign = "center"; context.textBaseline = "middle";
+  context.fillText(empty, x(shape[0] / 2), y(shape[1] / 2));
 }
 
 /** Frame one cell. */
-export function frameCell({ context, cell, left, top }, at) {
+export function frameCell({ context, gap, x, y }, at) {
   if (!at) return;
-  context.strokeStyle = ink("bg"); context.lineWidth = 4.5;
-  context.strokeRect(left + at[0] * cell, top + at[1] * cell, cell, cell);
-  context.strokeStyle = ink("accent"); context.lineWidth = 2.5;
-  context.strokeRect(left + at[0] * cell, top + at[1] * cell, cell, cell);
+  for (const [stroke, width] of [["bg", 4.5], ["accent", 2.5]]) {
+    context.strokeStyle = ink(stroke); context.lineWidth = width;
+    context.strokeRect(x(at[0]) - gap / 2, y(at[1]) - gap / 2, x(at[0] + 1) - x(at[0]), y(at[1] + 1) - y(at[1]));
+  }
 }
 
-/** Draw a small image, or one number as a bar, on a canvas of fixed size. */
+/** Put pixels, rows of numbers or colors from 0 to 1, on a canvas of their own. */
+function pixels(image) {
+  const tile = Object.assign(document.createElement("canvas"), { width: image[0].length, height: image.length });
+  const data = new ImageData(tile.width, tile.height);
+  image.flat().forEach((pixel, k) => {
+    const [red, green = red, blue = red] = [pixel].flat();
+    data.data.set([255 * red, 255 * green, 255 * blue, 255], 4 * k);
+  });
+  tile.getContext("2d").putImageData(data, 0, 0);
+  return tile;
+}
+
+/** Draw a small image, or one or two numbers as bars, on a canvas of fixed size. */
 export function drawImage(canvas, image) {
-  const context = canvas.getContext("2d");
-  context.clearRect(0, 0, canvas.width, canvas.height);
+  const context = canvas.getContext("2d"), { width, height } = canvas;
+  context.clearRect(0, 0, width, height);
   if (!image) return;
-  if (image.length === 1 && image[0].length <= 2) {
-    const values = image[0];
-    values.forEach((value, k) => {
-      const height = Math.max(0, Math.min(1, value)) * canvas.height, width = canvas.width / values.length;
-      context.fillStyle = ink("accent");
-      context.fillRect(k * width + width * 0.2, canvas.height - height, width * 0.6, height);
-    });
+  if (image.length > 1) {
+    context.imageSmoothingEnabled = false;
+    context.drawImage(pixels(image), 0, 0, width, height);
     return;
   }
-  const side = image.length, pixel = canvas.width / side;
-  for (let r = 0; r < side; r++)
-    for (let c = 0; c < side; c++) {
-      const [red, green, blue] = [image[r][c]].flat().map((v) => Math.round(255 * Math.max(0, Math.min(1, v))));
-      context.fillStyle = `rgb(${red},${green ?? red},${blue ?? red})`;
-      context.fillRect(Math.floor(c * pixel), Math.floor(r * pixel), Math.ceil(pixel), Math.ceil(pixel));
-    }
+  context.fillStyle = ink("accent");
+  image[0].forEach((value, k) => {
+    const high = Math.max(0, Math.min(1, value)) * height, wide = width / image[0].length;
+    context.fillRect(wide * (k + 0.2), height - high, wide * 0.6, high);
+  });
 }
 
 /** Draw curves on a logarithmic axis: [{name, color, points: [[x, y], …]}], labelled directly. */
@@ -130,7 +150,7 @@ export function drawCurves(canvas, series, steps, mark = null) {
   const left = 44, right = 86, top = 10, bottom = 24;
   const x = (v) => left + (v / Math.max(1, steps)) * (width - left - right);
   const y = (v) => top + (1 - (Math.log(Math.max(v, low)) - Math.log(low)) / (Math.log(high) - Math.log(low))) * (height - top - bottom);
-  context.font = "12px system-ui, sans-serif";
+  context.font = face(12);
   context.textBaseline = "middle";
   context.lineWidth = 1;
   for (let p = Math.ceil(Math.log10(low)); p <= Math.floor(Math.log10(high)); p++) {
@@ -142,6 +162,7 @@ export function drawCurves(canvas, series, steps, mark = null) {
   }
   context.textAlign = "center"; context.fillStyle = ink("quiet");
   context.fillText("0", x(0), height - 10); context.fillText(`${steps} steps`, x(steps), height - 10);
+  if (!all.length) { context.font = face(15); context.fillText("train to see curves", (left + width - right) / 2, (top + height - bottom) / 2); return; }
   const ends = [];
   for (const s of series) {
     if (!s.points.length) continue;

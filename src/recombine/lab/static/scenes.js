@@ -4,7 +4,7 @@
 const painted = (preset, extra = {}, net = {}) => ({ preset, ...extra, net });
 
 const CNN = { model: "cnn", width: 128, depth: 4, steps: 800, batch: 16, lr: 0.003 };
-const PARTS = { world: "twins", size: 20, net: { model: "mlp", width: 32, depth: 3, steps: 6000, batch: 50, lr: 0.003 } };
+const PARTS = { world: "twins", size: 20, net: { model: "mlp", width: 32, depth: 3, steps: 4000, batch: 50, lr: 0.003 } };
 
 export const SCENES = [
   {
@@ -14,7 +14,7 @@ export const SCENES = [
         set: painted("hidden square", { world: "bumps", size: 14 }), hover: [7, 7] },
       { text: "Train an MLP. Its error falls on the positions it is shown; inside the square it ends worse than a constant answer.", set: painted("hidden square", { world: "bumps", size: 14 }), train: true, hover: [7, 7],
         headline: (page) => page.heldOut },
-      { text: "Look at one held-out position: the network draws a superposition of what it saw in the same row and column, as the kernel foretold.", hover: [7, 7],
+      { text: "Look at one held-out position: the network draws a superposition of what it saw in the same row and column, as theory predicted.", hover: [7, 7],
         headline: (page) => page.agreement },
       { text: "A CNN fits the shown positions ten times better and still fails inside the square, although it has the right geometry built in.", set: painted("hidden square", { world: "bumps", size: 14 }, CNN), train: true, hover: [7, 7],
         headline: (page) => page.heldOut },
@@ -25,10 +25,10 @@ export const SCENES = [
   {
     name: "kernels", title: "Kernel theory", paper: "Lippl and Stachenfeld 2025",
     steps: [
-      { text: "The sum of two numbers, shown for one row and one column only. Hover a dark cell: three shown cells, with signs, determine it.", set: painted("cross", { world: "sum", size: 9 }), hover: [7, 1] },
+      { text: "The sum of two numbers, shown for one row and one column only. Point at a held-out cell: three shown cells, added and subtracted, determine it.", set: painted("cross", { world: "sum", size: 9 }), hover: [7, 1] },
       { text: "Yet a wide network is not exact. It also remembers single combinations, and that memory leaks: new answers shrink towards the mean.", hover: [8, 8], headline: (page) => page.theoryError },
       { text: "Show a second row and column, and the leak shrinks.", set: painted("two rows and columns", { world: "sum", size: 9 }), hover: [8, 8], headline: (page) => page.theoryError },
-      { text: "A real network behaves alike: right on what it is shown, a small error on the rest. Compare the two maps.", set: painted("two rows and columns", { world: "sum", size: 9 }, { model: "mlp", width: 256, depth: 1, steps: 1500, lr: 0.003, seeds: 2 }), train: true, hover: [8, 8], headline: (page) => page.heldOut },
+      { text: "A real network behaves alike: exact on what it is shown, with a small error on the rest. Compare the two maps.", set: painted("two rows and columns", { world: "sum", size: 9 }, { model: "mlp", width: 256, depth: 1, steps: 1500, lr: 0.003, seeds: 2 }), train: true, hover: [8, 8], headline: (page) => page.heldOut },
       { text: "Three quarters of an XOR are shown, and it does not help: neither factor alone says anything, and what is recombined is far worse than a constant answer.", set: painted("hidden corner", { world: "xor", size: 9 }), headline: (page) => page.theoryError },
     ],
   },
@@ -51,11 +51,11 @@ export const SCENES = [
     ],
   },
   {
-    name: "modules", title: "Modules from noise", paper: "Qian et al. 2025",
+    name: "modules", title: "Modules from noise", paper: "Qian et al. 2025", weights: true,
     steps: [
-      { text: "One network learns two independent functions of two numbers. Watch the weights between its hidden layers, sorted by the function that each unit serves: plain training leaves them mixed.", set: { preset: "everything", ...PARTS }, train: true, headline: (page) => page.purity },
-      { text: "Now every hidden unit pays for its activity times its outgoing weights, which is the cost that noise in the activity has on average. Units specialize: they spend about three quarters of their signal on one function, where plain training left little more than half.", set: { preset: "everything", ...PARTS, net: { ...PARTS.net, penalty: "weight_activity", strength: 0.003 } }, train: true, headline: (page) => page.purity },
-      { text: "Noise itself sorts more slowly: Qian et al. train for 50,000 steps. Set the activity noise and the steps below, and train.", headline: (page) => page.purity },
+      { text: "One network learns two independent functions of two numbers. Watch the weights between its hidden layers, sorted by the function that each unit serves: plain training leaves units mixed, and many weights run between the two groups.", set: { preset: "everything", ...PARTS }, train: true, headline: (page) => page.purity },
+      { text: "Now the hidden units are noisy, the more active the noisier. Weights between the groups fade: units specialize, and spend about three quarters of their signal on one function, where plain training left little more than half.", set: { preset: "everything", ...PARTS, net: { ...PARTS.net, noise: 0.5, power: 2 } }, train: true, headline: (page) => page.purity },
+      { text: "Noise can be replaced by its average cost: every hidden unit pays for its squared activity times its squared outgoing weights. Modules appear too, and without noise the error stays far smaller.", set: { preset: "everything", ...PARTS, net: { ...PARTS.net, penalty: "weight_activity", strength: 0.003 } }, train: true, headline: (page) => page.purity },
     ],
   },
 ];

@@ -2,28 +2,31 @@
 
 import { $, app, cellName, complain, heldOut, missing, page, painted, shape } from "./app.js";
 import { post, visitor } from "./api.js";
-import { drawCells, drawErrors, drawImage, format, ink, outline, spearman } from "./maps.js";
+import { drawCells, drawErrors, drawImage, format, ink, outline, soon, spearman } from "./maps.js";
 
-let asking = false, again = false, since = 0;
+let asking = false, answered = "", since = 0;
 
 /** Ask what theory says of the painted cells; one question at a time, and always the newest last. */
 export async function ask() {
-  since = performance.now();
-  again = asking;
+  since = window.event ? window.event.timeStamp : performance.now();
   if (asking) return;
   asking = page.asking = true;
+  page.theoryMs = null;
   $("theory").classList.add("stale");
-  do {
-    again = false;
+  for (let question = JSON.stringify(painted()); question !== answered || !app.theory; question = JSON.stringify(painted())) {
     const start = since, world = app.world;
     try {
-      const answer = await post("look", painted());
-      if (world === app.world && String(answer.shape) === String(shape())) show(answer, start);
-      if (!again) complain();
-    } catch (problem) { if (!again) complain(problem); }
-  } while (again);
+      const answer = await post("look", question);
+      answered = question;
+      if (world === app.world && String(answer.shape) === String(shape())) { show(answer, start); complain(); }
+    } catch (problem) {
+      answered = "";
+      if (question === JSON.stringify(painted())) { complain(problem); break; }
+    }
+  }
   asking = page.asking = false;
   $("theory").classList.remove("stale");
+  if (answered) hover(app.painter.cursor);
 }
 
 function show(answer, start) {
@@ -32,17 +35,29 @@ function show(answer, start) {
   page.determined = answer.held_out ? answer.determined / answer.held_out : 1;
   $("verdict").textContent = answer.verdict;
   $("reason").textContent = answer.reason;
-  $("sentence").dataset.state = "ready";
+  Object.assign($("sentence").dataset, { state: "ready", fate: answer.fate });
   $("shown-count").textContent = `${answer.shown} shown, ${answer.held_out} held out`;
   if (app.state.salience === null) $("salience").value = answer.salience[1];
   $("salience-value").textContent = answer.salience[1].toFixed(2);
+  if (!app.painter.cursor) app.painter.point(worst(answer));
   drawTheory();
   agree();
-  page.theoryMs = performance.now() - start;
-  $("theory-time").textContent = `${Math.round(page.theoryMs)} ms`;
+  requestAnimationFrame(() => setTimeout(() => { // after the frame with the new map
+    page.theoryMs = performance.now() - start;
+    $("theory-time").textContent = `${Math.round(page.theoryMs)} ms`;
+  }));
 }
 
-export function drawTheory() {
+/** The held-out cell with the largest expected error, or the middle: what one sees before pointing at one. */
+function worst({ shape: [n, m], error }) {
+  let best = [n >> 1, m >> 1], most = -1;
+  for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) if (heldOut(i, j) && error[i][j] > most + 1e-3) { best = [i, j]; most = error[i][j]; }
+  return best;
+}
+
+export const drawTheory = () => soon(render);
+
+function render() {
   const { theory, painter } = app;
   if (!theory) return;
   if ($("view").value === "pieces") {
@@ -66,37 +81,47 @@ function hue(piece) {
 export function agree() {
   const { theory, frame } = app;
   page.agreement = null;
-  $("agreement").textContent = "";
+  $("agreement").textContent = theory && theory.held_out ? "Train a network to see how well theory predicts where it fails." : "";
   if (!theory || !frame) return;
   const [n, m] = theory.shape, forecast = [], actual = [];
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) if (heldOut(i, j)) { forecast.push(theory.error[i][j]); actual.push(frame.error[i][j]); }
   page.agreement = spearman(forecast, actual);
-  if (page.agreement === null) return;
-  $("agreement").replaceChildren(bold(page.agreement.toFixed(2)), ` How well theory foretold where this network fails: rank correlation of expected and actual error over ${forecast.length} held-out cells.`);
+  if (page.agreement === null) return void ($("agreement").textContent = "");
+  $("agreement").replaceChildren(bold(page.agreement.toFixed(2)), ` How well theory predicted where this network fails: rank correlation of expected and actual error over ${forecast.length} held-out cells.`);
 }
 
 // ---------------------------------------------------------------- one cell
 
-let cellAsked = null;
+let next = null, pointing = false; // the cell to ask for next, and whether one is being asked for
 
-/** Show the truth and the kernel's answer at a cell, and the witness on the grid. */
+/** Show the truth and the kernel's answer at a cell, and the witness on the grid; the newest cell wins. */
 export async function hover(cell) {
-  const { painter, state } = app;
-  if (!cell) { painter.witness = []; return; }
-  $("cursor").textContent = `${cellName(cell)}, ${painter.mask[cell[0]][cell[1]] ? "shown" : "held out"}`;
+  if (!cell) return;
+  $("cursor").textContent = `${cellName(cell)}, ${app.painter.mask[cell[0]][cell[1]] ? "shown" : "held out"}`;
+  if (app.painter.stroke || asking) return; // asked for when both are over
   if (page.connected) post("control", { visitor, action: "hover", cell }).catch(() => {});
-  const mine = (cellAsked = {});
-  try {
-    const answer = await post("cell", { state: { ...state, shown: painted().shown }, cell });
-    if (cellAsked !== mine) return;
-    $("cell-name").textContent = cellName(cell);
-    for (const kind of ["truth", "kernel"]) drawAnswer(kind, answer[kind]);
-    painter.witness = painter.cursor ? answer.witness : [];
-    painter.draw();
-    $("cell-why").textContent = answer.shown ? "This combination is shown in training."
-      : answer.witness.length ? `For a sum over factors, ${answer.witness.length} shown combinations determine it: add those with +, subtract those with −.`
-        : "No path of shown combinations connects its row and its column: even for a sum over factors it is not determined.";
-  } catch (problem) { complain(problem); }
+  next = cell;
+  if (pointing) return;
+  pointing = true;
+  while (next) {
+    const at = next, world = app.world;
+    next = null;
+    try {
+      const answer = await post("cell", { state: painted(), cell: at });
+      if (!next && world === app.world && String(at) === String(app.painter.cursor)) tell(at, answer);
+    } catch (problem) { if (!asking) complain(problem); }
+  }
+  pointing = false;
+}
+
+function tell(cell, answer) {
+  $("cell-name").textContent = cellName(cell);
+  for (const kind of ["truth", "kernel"]) drawAnswer(kind, answer[kind]);
+  app.painter.witness = answer.witness;
+  app.painter.draw();
+  $("cell-why").textContent = answer.shown ? "This combination is shown in training."
+    : answer.witness.length ? `For a sum over factors, ${answer.witness.length} shown combinations determine it: add those with +, subtract those with −.`
+      : "No path of shown combinations connects its row and its column: even for a sum over factors it is not determined.";
 }
 
 /** Draw what one of truth, kernel and network answers at the cell; null clears it. */
@@ -106,7 +131,7 @@ export function drawAnswer(kind, answer) {
 }
 
 export function clearCell() {
-  cellAsked = null;
+  next = null;
   $("cell-name").textContent = "point at a cell of a map";
   $("cell-why").textContent = "";
   for (const kind of ["truth", "kernel", "network"]) drawAnswer(kind, null);

@@ -2,7 +2,7 @@
 
 import { $, app, complain, heldOut, missing, page, painted, shape } from "./app.js";
 import { listen, post, visitor, worlds } from "./api.js";
-import { color, drawCells, drawCurves, drawErrors, format, ink, mean } from "./maps.js";
+import { drawCells, drawCurves, drawErrors, format, ink, mean, soon } from "./maps.js";
 import { agree, ask, bold, drawAnswer } from "./theory.js";
 
 let stream = null, curves = [], retry = null;
@@ -26,23 +26,24 @@ function say(words, state) {
   $("net-caption").dataset.state = state;
 }
 
-/** Forget the training, and end it if it is under way. */
-export function forget() {
-  if (stream) { connect(null); post("control", { visitor, action: "stop" }).catch(() => {}); }
+/** Forget the training, and end it if it is under way; a new one ends it by itself. */
+export function forget(end = true) {
+  if (stream) connect(null);
+  if (end && ["starting", "running", "paused"].includes(page.training)) post("control", { visitor, action: "stop" }).catch(() => {});
   app.frame = null;
   curves = [];
   Object.assign(page, { heldOut: null, shown: null, purity: null, step: 0 });
   say("not trained yet", "idle");
   $("step-count").textContent = "";
   steerable(false);
-  $("purity").textContent = "Train to see them: one row per unit that sends, one column per unit that receives.";
+  $("purity").textContent = "train to see them";
   drawAnswer("network", null);
   agree();
   drawNetwork();
 }
 
 export async function train() {
-  forget();
+  forget(false);
   say("starting …", "starting");
   try {
     await post("train", { visitor, state: painted() });
@@ -91,7 +92,9 @@ function drawHovered(message) {
 }
 
 /** Draw the error map, the curves and, in the world that has them, the weights. */
-export function drawNetwork() {
+export const drawNetwork = () => soon(render);
+
+function render() {
   const { frame, painter, world, state } = app;
   if (!world) return;
   drawErrors($("network"), shape(), frame && frame.error, { heldOut, missing, cursor: painter.cursor, empty: "press Train" });
@@ -100,11 +103,23 @@ export function drawNetwork() {
     { name: "held out", color: ink("held"), points: curves.map((c) => [c.step, c.heldOut]) },
   ];
   drawCurves($("chart"), series, frame ? frame.steps : state.net.steps);
-  const weights = frame && frame.weights;
-  drawCells($("weights"), weights ? [weights[0].length, weights.length] : [1, 1], (i, j) => (weights ? color(weights[j][i], 1) : ink("hidden")));
-  if (!weights) return;
+  drawWeights(frame && frame.weights ? frame : null);
+}
+
+/** Draw weights between hidden layers: in a function's color within its module, gray across modules. */
+function drawWeights(frame) {
+  const shape = frame ? [frame.weights[0].length, frame.weights.length] : [1, 1];
+  const { context, gap, x, y } = drawCells($("weights"), shape, () => ink("hidden"));
+  if (!frame) return;
+  const [senders, receivers] = frame.modules;
+  frame.weights.forEach((row, j) => row.forEach((weight, i) => {
+    context.fillStyle = ink(senders[j] !== receivers[i] ? "across" : ["seen", "held"][senders[j]] || "across");
+    context.globalAlpha = Math.sqrt(weight);
+    context.fillRect(x(i), y(j), x(i + 1) - x(i) - gap, y(j + 1) - y(j) - gap);
+  }));
+  context.globalAlpha = 1;
   page.purity = frame.purity;
-  $("purity").textContent = `Hidden units spend ${(100 * frame.purity).toFixed(0)} % of their signal on one function; 25 % would be no preference.`;
+  $("purity").replaceChildren("units spend ", bold(`${(100 * frame.purity).toFixed(0)} %`), " of their signal on one function");
 }
 
 /** Say that the server is gone, and look for it until it is back. */
@@ -128,7 +143,7 @@ function lost() {
 export function wireTraining() {
   app.lost = lost;
   $("train").onclick = train;
-  $("reset").onclick = forget;
+  $("reset").onclick = () => forget();
   $("pause").onclick = () => {
     const pausing = page.training === "running";
     control(pausing ? "pause" : "resume");
