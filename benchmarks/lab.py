@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from http.client import HTTPConnection, HTTPResponse
 from statistics import median
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,11 @@ torch.set_flush_denormal(True)
 worlds = builtin()
 state = parse(json.loads(sys.argv[1]), worlds)
 p = problem(worlds[state.world], state)
-models = [build(state.net, p, 0)]
-start = time.process_time()
-run(p, models, state.net)
-print(time.process_time() - start)
+for line in sys.stdin:
+    models = [build(state.net, p, 0)]
+    start = time.process_time()
+    run(p, models, state.net)
+    print(time.process_time() - start, flush=True)
 """
 FLAGS = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run")
 QUIET = ("disable-background-networking", "disable-component-update", "disable-sync")
@@ -98,43 +100,51 @@ def browsing() -> Iterator[Any]:
             browser.quit()
 
 
-def strokes(browser: Any, address: str, size: int, rounds: int) -> float:
-    """Median milliseconds in the page from the end of a stroke until theory is drawn."""
+def strokes(browser: Any, address: str, size: int, rounds: int) -> list[float]:
+    """Milliseconds in the page from the last event of a stroke until theory is drawn."""
     from selenium.webdriver.common.action_chains import ActionChains
 
     browser.get("about:blank")
     browser.get(f"{address}#size={size}")
-    seconds = []
+    milliseconds = []
     for k in range(rounds + 1):  # the first answer also evaluates the world
-        while not browser.execute_script("return window.lab?.ready && !lab.asking"):
+        while (spent := browser.execute_script("return window.lab?.theoryMs ?? null")) is None:
             time.sleep(0.02)
-        seconds.append(browser.execute_script("return lab.theoryMs"))
+        milliseconds.append(spent)
         grid = browser.find_element("id", "paint")
         place = ActionChains(browser, duration=10).move_to_element_with_offset(grid, 5, 5 + 12 * k)
-        place.click_and_hold().move_by_offset(60, 0).release().perform()
-    return float(median(seconds[1:]))
+        place.click_and_hold().move_by_offset(60, 0).perform()
+        ActionChains(browser).release().perform()
+    return milliseconds[1:]
 
 
 @benchmark
 def lab_theory_after_a_stroke(rounds: int) -> Result:
-    """From a stroke of the mouse until theory is drawn, in Chromium, on bump images: wall time."""
+    """From an event of the mouse to the frame with theory, in Chromium, on bump images: wall time.
+
+    Median and slowest stroke; the median decides.
+    """
     target = "< 100 ms on 14 × 14, < 300 ms on 32 × 32"
     with serving() as server, browsing() as browser:
-        small, large = (strokes(browser, server.address, size, rounds) for size in (14, 32))
-    return Result(target, f"{small:.0f} ms and {large:.0f} ms", small < 100 and large < 300)
+        each = [strokes(browser, server.address, size, rounds) for size in (14, 32)]
+    small, large = map(median, each)
+    text = " and ".join(f"{median(e):.0f} ms (slowest {max(e):.0f})" for e in each)
+    return Result(target, text, small < 100 and large < 300)
 
 
 @benchmark
 def lab_watched_training(rounds: int) -> Result:
     """Training that a page watches, an MLP on bump images, over the same `fit` alone: CPU time.
 
-    Each in a new process; at most three rounds.
+    Two processes in turn, both warm.
     """
     state = State(net=Net(steps=STEPS)).with_mask(HOLE)
-    alone = [sys.executable, "-c", ALONE, json.dumps(asdict(state))]
+    words = [sys.executable, "-c", ALONE, json.dumps(asdict(state))]
     ratios = []
-    with serving() as server:
-        for _ in range(min(rounds, 3)):
+    with serving() as server, subprocess.Popen(words, stdin=PIPE, stdout=PIPE, text=True) as alone:
+        assert alone.stdin is not None
+        assert alone.stdout is not None
+        for _ in range(rounds + 1):
             start = end = 0.0
             for message in server.train("benchmark", state):
                 if message["type"] == "started":
@@ -143,9 +153,11 @@ def lab_watched_training(rounds: int) -> Result:
                 if message["type"] == "done":
                     end = sum(process.cpu_times()[:2])
                     break
-            ratios.append((end - start) / float(subprocess.check_output(alone)))
-    measured = median(ratios)
-    return Result("at most 1.10", f"{measured:.2f}", measured <= 1.1)
+            print("again", file=alone.stdin, flush=True)
+            ratios.append((end - start) / float(alone.stdout.readline()))
+        alone.stdin.close()
+    measured, slowest = median(ratios[1:]), max(ratios[1:])
+    return Result("at most 1.10", f"{measured:.2f} (largest {slowest:.2f})", measured <= 1.1)
 
 
 @benchmark

@@ -11,10 +11,10 @@ export async function ask() {
   since = window.event ? window.event.timeStamp : performance.now();
   if (asking) return;
   asking = page.asking = true;
-  page.theoryMs = null;
   $("theory").classList.add("stale");
   for (let question = JSON.stringify(painted()); question !== answered || !app.theory; question = JSON.stringify(painted())) {
     const start = since, world = app.world;
+    page.theoryMs = null;
     try {
       const answer = await post("look", question);
       answered = question;
