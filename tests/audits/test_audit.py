@@ -49,7 +49,7 @@ def test_an_audit_counts_what_was_seen_and_names_the_cause(audited, memorizer):
 
 def test_cells_come_worst_first_in_json_dataframe_and_page(audited):
     listed = json.loads(audited.to_json())
-    errors = [cell["error"] for cell in listed["cells"] if cell["verdict"] == "fails"]
+    errors = [cell["error"] for cell in listed["cells"] if cell["error"] is not None]
     assert errors == sorted(errors, reverse=True)
     assert {"shape", "color"} < set(listed["cells"][0])
     assert {r["name"] for r in listed["reasons"]} >= {"r2_unseen", "determined", "slope"}
@@ -141,7 +141,7 @@ def test_the_command_prints_a_page_json_and_files(memorizer, tmp_path, capsys):
 
 BAD = {
     "no such column": ({}, ["--prediction", "guess"], "There is no column 'guess'"),
-    "nan prediction": ({"yhat": [1.0, None, 3.0, 4.0]}, [], "not a finite number in row 2"),
+    "nan prediction": ({"yhat": [1.0, None, 3.0, 4.0]}, [], "not a finite number in row 2; leave"),
     "text prediction": ({"yhat": list("abcd")}, [], "hold String"),
     "unknown class": ({"y": list("ppqq"), "yhat": list("ppqr")}, [], "predicted as 'r'"),
     "constant factor": ({"a": ["u"] * 4}, [], "one level only"),
@@ -150,7 +150,12 @@ BAD = {
     "odd mask": ({"split": [0, 1, 2, 1]}, ["--train", "split"], "other values than true and false"),
     "unknown split": ({}, ["--train", "spilt"], "no column to mark training rows 'spilt'"),
     "unknown score": ({}, ["--score", "rmse"], "There is no score 'rmse'"),
-    "bad tolerance": ({}, ["--tolerance", "-1"], "--tolerance needs a positive number"),
+    "bad tolerance": ({}, ["--tolerance", "-1"], "The tolerance needs a positive number"),
+    "budget": ({}, ["--budget", "-1"], "0 or more combinations; got -1"),
+    "same column": ({}, ["--prediction", "y"], "cannot be the prediction and a factor or target"),
+    "predicted factor": ({}, ["--factors", "a", "yhat"], "cannot be the prediction and a factor"),
+    "unmarked": ({"split": ["train", None, "x", "x"]}, ["--train", "split"], "empty in 1 of 4"),
+    "numbers": ({}, ["--train", "y"], "Column 'y' holds other values than true and false"),
     "two predictions": ({}, ["--prediction", "yhat", "y"], "they must be as many"),
 }
 
@@ -185,6 +190,63 @@ def test_files_that_may_run_code_are_never_opened(name, memorizer, tmp_path, cap
     with pytest.raises(Refused):
         audit(None, data, train=train, target="y", prediction="yhat")
     assert "opened" not in capsys.readouterr().out
+
+
+MASKS = {
+    "header": "trained\ntrue\nfalse\ntrue\ntrue\n",
+    "no header": "1\n0\n1\n1\n",
+    "pandas": "m\nTrue\nFalse\nTrue\nTrue\n",
+    "words": "train\ntest\ntrain\nTrain\n",
+}
+
+
+@pytest.mark.parametrize("text", MASKS.values(), ids=MASKS)
+def test_a_mask_may_be_a_text_file_of_one_column(text, tmp_path):
+    (tmp_path / "mask.csv").write_text(text)
+    data = {"a": list("uuvv"), "b": list("xyxy"), "y": [1.0, 2.0, 3.0, 4.0], "p": [1.0] * 4}
+    answer = audit(None, data, target="y", prediction="p", train=tmp_path / "mask.csv", budget=0)
+    assert answer.sample.train.tolist() == [True, False, True, True]
+
+
+def test_mask_files_are_refused_in_one_sentence(memorizer, tmp_path):
+    (tmp_path / "short.csv").write_text("m\n1\n0\n")
+    (tmp_path / "bad.npy").write_bytes(b"no array")
+    options = {"target": "y", "prediction": "yhat"}
+    for name, said in (("short.csv", "shape \\(2,\\)"), ("bad.npy", "no array of numbers")):
+        with pytest.raises(Refused, match=said):
+            audit(None, memorizer, train=tmp_path / name, **options)
+
+
+def test_observed_models_and_predictions_take_no_other_data(memorizer):
+    with pytest.raises(Refused, match="leave out inputs, targets"):
+        audit(None, memorizer, prediction="yhat", targets=memorizer["y"], inputs=memorizer["y"])
+    sample = audit(None, memorizer, target="y", prediction="yhat", budget=0).sample
+    with pytest.raises(Refused, match="data of its own; leave out train"):
+        audit(sample, train="split")
+
+
+def test_the_conjunction_that_the_model_acts_on_is_named():
+    z, y, train = additive(2)
+    outputs = y + 4.0 * ((z[:, 0] == 3) & (z[:, 1] == 5))
+    answer = audit(
+        None, columns(z, y, outputs, train), target="y", prediction="yhat", train="split", budget=0
+    )
+    reason = next(r for r in answer.reasons if r.name == "conjunction")
+    grid = outputs.reshape(8, 8)
+    rest = grid - grid.mean(axis=0) - grid.mean(axis=1, keepdims=True) + grid.mean()
+    assert reason.value == pytest.approx((rest**2).sum() / ((grid - grid.mean()) ** 2).sum())
+    assert "conjunctions of shape and color" in reason.sentence
+    assert "0% of the targets', most at shape=d & color=f" in reason.sentence
+
+
+def test_a_composer_with_errors_says_that_they_have_another_cause():
+    z, y, train = additive(3)
+    far = np.where(np.arange(len(z)) == np.flatnonzero(~train)[0], 0.6 * y.std(), 0.0)
+    data = columns(z, y, y + far, train)
+    answer = audit(None, data, target="y", prediction="yhat", train="split", budget=0)
+    assert answer.diagnosis == "composer"
+    assert answer.counts["fails"] == 1
+    assert "another cause than new combinations" in str(answer)
 
 
 def test_lengths_that_differ_are_refused(memorizer):

@@ -121,7 +121,7 @@ CURES: dict[str, tuple[Advice, ...]] = {
             ),
         ),
     ),
-    "composer": (Advice("nothing", "Unseen combinations are right; nothing needs to change."),),
+    "composer": (Advice("nothing", "The factors recombine; nothing needs to change for that."),),
     "cannot tell": (
         Advice(
             "data",

@@ -16,7 +16,7 @@ from recombine.audits.advice import CURES, Advice, planned
 from recombine.audits.cells import Errors, Group, by_cell, by_group, mean_error
 from recombine.audits.diagnosis import Rule, diagnose
 from recombine.audits.evidence import Evidence, gather, measure
-from recombine.audits.layers import layer_reasons, task_reasons
+from recombine.audits.layers import inside
 from recombine.audits.models import from_model, from_observed
 from recombine.audits.reasons import Reason, reasons
 from recombine.audits.sample import Sample, Score, from_predictions
@@ -25,6 +25,7 @@ from recombine.core.space import Mask
 from recombine.tables import forecast as forecasts
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
+from recombine.tables.lists import frame
 
 SHOWN = 8  # cells and groups that are printed
 RIGHT, FAILS, UNKNOWN = "right", "fails", "cannot know"
@@ -56,10 +57,10 @@ class Audit:
 
     @cached_property
     def worst(self) -> NDArray[np.int64]:
-        """Combinations, the worst first: failing ones that are certainly so before thin ones."""
-        error = np.where(np.isfinite(self.errors.mean), self.errors.mean, -1.0)
-        fails = self.verdict == FAILS
-        return np.lexsort((-error, self.errors.thin, ~self.worse, ~fails)).astype(np.int64)
+        """Combinations by verdict (fails, cannot know, right), the largest mean error first."""
+        rank = np.select([self.verdict == FAILS, self.verdict == UNKNOWN], [0, 1], 2)
+        error = np.where(np.isfinite(self.errors.mean), self.errors.mean, -np.inf)
+        return np.lexsort((-error, rank)).astype(np.int64)
 
     @cached_property
     def worse(self) -> Mask:
@@ -93,10 +94,8 @@ class Audit:
 
     @property
     def cells(self) -> Any:
-        """The cell table as a polars dataframe, the worst combinations first."""
-        import polars as pl
-
-        return pl.DataFrame(self.columns())
+        """The cell table, the worst combinations first, as a dataframe of the user's library."""
+        return frame(self.columns(), self.sample.table.library, len(self.worst))
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         """Everything as plain values; `most` limits the cells."""
@@ -114,7 +113,7 @@ class Audit:
             "counts": self.counts,
             "reasons": [r.to_dict() for r in self.reasons],
             "advice": [a.to_dict() for a in self.advice],
-            "groups": [_group(g) for g in self.groups if g.worse],
+            "groups": [_group(g) for g in self.groups],
             "cells": [
                 dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
             ],
@@ -157,14 +156,17 @@ class Audit:
         else:
             lines.append(
                 f"{int(seen.sum()):,} combinations were trained on; of {int((~seen).sum()):,} "
-                f"unseen ones the model is right at {n[RIGHT]:,}, fails at {n[FAILS]:,}, and it "
-                f"cannot be known at {n[UNKNOWN]:,} (tolerance {self.tolerance:.3g})."
+                f"unseen ones the model is right at {n[RIGHT]:,} (mean error up to "
+                f"{self.tolerance:.3g}), fails at {n[FAILS]:,}, and it cannot be known at "
+                f"{n[UNKNOWN]:,}."
             )
         for name, text in (("seen", "seen"), ("unseen", "unseen"), ("all", "all")):
             value, low, high = self.overall[name]
             if isfinite(value) and (name != "all" or seen is None):
                 ends = f" [{low:.3g}, {high:.3g}]" if isfinite(low) else ""
                 lines.append(f"Mean error on {text} combinations: {value:.3g}{ends}.")
+        if self.diagnosis == "composer" and n[FAILS]:
+            lines.append("Errors above the tolerance have another cause than new combinations.")
         worse = [g for g in self.groups if g.worse][:3]
         if worse:
             lines.append("; ".join(map(str, worse)) + ".")
@@ -231,32 +233,32 @@ def audit(
     - budget: combinations that the advice may ask for; 0 makes no plan
     """
     observed = hasattr(model, "split") and hasattr(model, "outputs_on")
-    if observed:
-        sample = from_observed(model)
-    elif isinstance(model, Sample):
-        sample = model
+    names = {"data": data, "train": train, "factors": factors, "target": target}
+    names |= {"prediction": prediction, "inputs": inputs, "targets": targets}
+    columns = {"factors": factors, "target": target, "train": train, "classes": classes}
+    if observed or isinstance(model, Sample):
+        _without(names, "The observed model has data of its own", *names)
+        sample = from_observed(model) if observed else model
     elif data is None:
         raise Refused("audit() needs data with factor columns; give a table or a file.")
-    elif model is None:
-        if prediction is None:
-            raise Refused(
-                "audit() needs a model or predictions; name their column with prediction=…."
-            )
-        sample = from_predictions(
-            data,
-            prediction=prediction,
-            factors=factors,
-            target=target,
-            train=train,
-            classes=classes,
-        )
+    elif model is not None:
+        _without(names, "A model makes its own predictions", "prediction")
+        if target is not None:
+            _without(names, "The target is a column", "targets")
+        sample = from_model(model, data, inputs=inputs, targets=targets, **columns)
+    elif prediction is None:
+        raise Refused("audit() needs a model or predictions; name their column with prediction=….")
     else:
-        sample = from_model(
-            model, data, inputs=inputs, targets=targets, factors=factors, target=target, train=train
-        )
+        _without(names, "Without a model, the target is a column", "inputs", "targets")
+        sample = from_predictions(data, prediction=prediction, **columns)
     made = judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
-    more = task_reasons(model) if observed else layer_reasons(sample, seed=seed)
+    more = inside(sample, model if observed else None, seed=seed)
     return replace(made, reasons=(*made.reasons, *more))
+
+
+def _without(options: dict[str, Any], why: str, *names: str) -> None:
+    if given := [n for n in names if options[n] is not None]:
+        raise Refused(f"{why}; leave out {', '.join(given)}.")
 
 
 def judge(
@@ -268,6 +270,9 @@ def judge(
     seed: int = 0,
 ) -> Audit:
     """Audit a sample of targets and predictions."""
+    if budget < 0:
+        raise Refused(f"The budget needs 0 or more combinations; got {budget}.")
+    _varied(sample)
     rng = np.random.default_rng(seed)
     cells, cell = len(sample.cells), sample.cell
     error = sample.errors(score)
@@ -318,6 +323,17 @@ def judge(
         tuple(reasons(evidence)),
         advice,
     )
+
+
+def _varied(sample: Sample) -> None:
+    known = sample.truth[np.isfinite(sample.truth).all(axis=1)]
+    if not len(known):
+        raise Refused(
+            "No row has a target, so nothing can be judged; name its column with target=…. "
+            "Training rows alone may have one."
+        )
+    if not np.ptp(known, axis=0).any():
+        raise Refused("All targets are equal, so every constant model is right; audit another.")
 
 
 def _referee(
@@ -376,7 +392,9 @@ def within(tolerance: str | float, sample: Sample, score: Score | None) -> float
     except ValueError:
         amount = -1.0
     if not amount > 0 or not isfinite(amount):
-        raise Refused(f"--tolerance needs a positive number such as 0.5sd or 3; got {tolerance!r}.")
+        raise Refused(
+            f"The tolerance needs a positive number such as 0.5sd or 3; got {tolerance!r}."
+        )
     if not text.endswith("sd"):
         return amount
     if sample.kind == "classes" or score == "zero_one":
@@ -413,6 +431,7 @@ def _group(g: Group) -> dict[str, Any]:
         "ratio": g.ratio,
         "low": g.low,
         "high": _finite(g.high),
+        "worse": g.worse,
     }
 
 

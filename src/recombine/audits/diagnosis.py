@@ -43,7 +43,7 @@ RULES = (
     Rule(
         "composer",
         f"R² on unseen combinations ≥ {RIGHT}, and outputs rise with targets by ≥ {RIGHT}",
-        "The model is right on combinations that it has never seen.",
+        "Mean outputs are right on combinations that the model has never seen.",
         lambda e: e.r2_unseen >= RIGHT and not e.slope < RIGHT,
     ),
     Rule(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import combinations
 from math import nan
 from typing import Any
 
@@ -71,6 +72,10 @@ class Evidence:
     shortcut: str = ""  # the factor whose share in the outputs most exceeds that in the targets
     shortcut_share: float = nan  # over all combinations
     shortcut_truth: float = nan
+    conjunction: str = ""  # the two factors whose conjunctions carry most of the outputs
+    conjunction_at: str = ""  # their levels with the largest effect
+    conjunction_share: float = nan  # in the outputs' variance, beyond a sum over factors
+    conjunction_truth: float = nan  # the same share of these factors in the targets
     kernel_r2: float = nan  # of the unseen outputs by the kernel model with the best saliences
     leak: float = nan  # slope of that kernel model's answers against the targets
     copies: float = nan  # share of unseen outputs that equal a training target next to them
@@ -168,6 +173,8 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
             "shortcut_share": float(shares_out[f]),
             "shortcut_truth": float(shares_true[f]),
         }
+    if not means.images:
+        numbers |= _conjunction(means, training, some)
     numbers |= _line(truth, outputs)
     if not numbers["r2_unseen"] >= 0.9:  # what is right needs no model of its errors
         numbers |= _kernel(means, z, outputs, truth, seed)
@@ -286,11 +293,53 @@ def shares(values: Array, z: Codes, shape: tuple[int, ...]) -> tuple[Array, floa
 
 
 def _residual(columns: list[Array], values: Array) -> tuple[float, int]:
+    rest, rank = _beyond(columns, values)
+    return float(np.square(rest).sum()), rank
+
+
+def _beyond(columns: list[Array], values: Array) -> tuple[Array, int]:
+    """What no sum over some factors explains, and the rank of these sums."""
     x = np.concatenate([np.ones((len(values), 1)), *columns], axis=1)
     gram = x.T @ x
     rank = int(np.linalg.matrix_rank(gram, hermitian=True))
-    fitted = x @ np.linalg.lstsq(gram, x.T @ values, rcond=1e-10)[0]
-    return float(np.square(values - fitted).sum()), rank
+    return values - x @ np.linalg.lstsq(gram, x.T @ values, rcond=1e-10)[0], rank
+
+
+def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Find the two factors whose conjunctions carry most of the outputs beyond a sum.
+
+    The share of a pair is that of the mean residual of each of its conjunctions in the variance
+    over combinations, less what chance adds where more than two factors leave room to tell.
+    """
+    z, shape, tables = means.z[rows], means.shape, (means.outputs[rows], means.truth[rows])
+    columns = [np.eye(m)[z[:, f]] for f, m in enumerate(shape)]
+    pairs = list(combinations(range(len(shape)), 2))
+    groups = [np.ravel_multi_index((z[:, f], z[:, g]), (shape[f], shape[g])) for f, g in pairs]
+    share, effects = np.zeros((2, len(pairs))), []
+    for t, values in enumerate(tables):
+        rest, width = _beyond(columns, values)
+        total, left = float(np.square(values - values.mean(axis=0)).sum()), len(z) - width
+        if left < LEFT or total <= 1e-12 * float(np.square(values).sum()):
+            return {}
+        for p, (group, (f, g)) in enumerate(zip(groups, pairs, strict=True)):
+            effect, count = _mean(rest, group, shape[f] * shape[g], np.ones(len(z), dtype=bool))
+            energy = float((count[:, None] * effect**2).sum())
+            free = int((count > 0).sum()) - shape[f] - shape[g] + 1
+            spare = left - free
+            noise = (float(np.square(rest).sum()) - energy) / spare if spare >= LEFT else 0.0
+            share[t, p] = max(energy - free * noise, 0.0) / total
+            effects += [effect] if t == 0 else []
+    p = int(share[0].argmax())
+    f, g = pairs[p]
+    at = np.unravel_index(int(np.square(effects[p]).sum(axis=1).argmax()), (shape[f], shape[g]))
+    labels = [training.space.factors[c].labels[int(i)] for c, i in zip((f, g), at, strict=True)]
+    names = [training.columns[c] for c in (f, g)]
+    return {
+        "conjunction": " and ".join(names),
+        "conjunction_at": " & ".join(f"{n}={v}" for n, v in zip(names, labels, strict=True)),
+        "conjunction_share": float(share[0, p]),
+        "conjunction_truth": float(share[1, p]),
+    }
 
 
 def _line(truth: Array, outputs: Array) -> dict[str, float]:

@@ -10,65 +10,112 @@ import numpy as np
 from recombine.audits import geometry
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
-from recombine.audits.sample import Sample
+from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
+from recombine.tables.forecast import one_hot
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from recombine.core.diagnostic import Observed
 
 ROWS = 2_000  # that layers are read on
 WIDTH = 64  # principal directions of a layer
-# What a model on a task is measured by, if it applies, and the paper that it comes from.
+LAYERS = 6  # that are reported, evenly spaced from the first to the last
+CELLS = 1_024  # combinations that the papers' diagnostics are given
+# Diagnostics of the papers, if they apply, and a sentence for each score that is reported.
 MEASURED = {
     "factorization": "liang2025",
     "transport": "liang2025",
-    "superposition": "liang2025",
     "interaction": "brady2024",
     "modularity": "qian2025",
-    "additivity": "wiedemer2023",
+}
+SENTENCES = {
+    "kernel_product_output": "{:.0%} of the outputs' kernel over the grid is one product of a "
+    "kernel per factor.",
+    "kernel_sum_output": "{:.0%} of the outputs' kernel over the grid is a sum of a kernel per "
+    "factor.",
+    "factorization_last": "The factors' directions in the last hidden layer have factorization "
+    "{:.2f}: 1 if orthogonal, 0.5 if parallel.",
+    "volume_ratio_last": "In the last hidden layer unseen combinations take {:.2g} × the volume of "
+    "seen ones.",
+    "volume_ratio_output": "In the outputs unseen combinations take {:.2g} × the volume of seen "
+    "ones.",
+    "interaction_1": "{:.0%} of the outputs' change between combinations is not a sum over factors "
+    "(interaction order 2 or more).",
+    "interaction_1_truth": "{:.0%} of the targets' change between combinations is not a sum over "
+    "factors.",
+    "interaction_2": "{:.0%} of the outputs' change is neither a sum nor a product of two latents "
+    "(interaction order 3 or more).",
+    "modularity_excess": "With one module per output, the eigengap of the weights exceeds that of "
+    "shuffled weights by {:+.2g}; modules exist if this is clearly positive.",
+    "modularity_cross": "{:.0%} of the absolute weight between hidden layers connects different "
+    "modules.",
 }
 
 
-def layer_reasons(sample: Sample, *, seed: int = 0) -> list[Reason]:
-    """For each layer, the R² of sums over factors for the mean features of held-out combinations.
+def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -> list[Reason]:
+    """Reasons that need the module itself; none for anything else.
 
-    Needs a torch module and its inputs; anything else gives no reason.
+    - observed: the model on a task; otherwise combinations of the sample stand for the task
     """
-    if sample.inputs is None:
-        return []
     import torch
 
     if not isinstance(sample.model, torch.nn.Module):
         return []
+    x = inputs_of(sample)
+    try:
+        task = observed or on_combinations(sample, sample.model, x, seed)
+    except (Refused, RuntimeError):
+        task = None  # outputs in another form than the targets
+    measured = task_reasons(task) if task else []
+    return [*layer_reasons(sample, sample.model, x, seed), *measured]
+
+
+def inputs_of(sample: Sample) -> Tensor:
+    """What the module was given: one row for each of the first rows of the table."""
+    import torch
+
+    if sample.inputs is None:
+        return torch.from_numpy(one_hot(sample.table, sample.table.codes))
+    return tensor_of(sample.inputs)
+
+
+def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
+    """For some layers, the R² of sums over factors for mean features of held-out combinations."""
+    import torch
+
     from recombine.diagnostics.kernels import all_features
     from recombine.diagnostics.transport import stages
 
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(sample.table.rows)[:ROWS])
+    rows = np.sort(rng.permutation(len(x))[:ROWS])
     table = sample.table
     z = Factors(table.columns, table.shape, table.codes[rows], {})
     fold = z.folds(5, rng)
-    x = torch.as_tensor(sample.inputs)[torch.from_numpy(rows)].float()
-    reasons = []
+    x = x[torch.from_numpy(rows)]
+    scores: dict[str, float] = {}
     try:
-        names = stages(sample.model, x[:2])
-        for name, features in all_features(sample.model, x, names):
-            code = features.flatten(1).double().cpu().numpy()
-            code = _leading(code - code.mean(axis=0), rng)
-            value = geometry.held_out_additivity(code, z, fold)
-            if isfinite(value):
-                reasons.append(
-                    Reason(
-                        f"layer {name}",
-                        float(value),
-                        f"Layer {name}: sums over factors predict its features on held-out "
-                        f"combinations with R² {value:.2f}.",
-                        "liang2025",
-                    )
-                )
+        names = stages(model, x)[1:]  # the first is the input
+        some = np.unique(np.linspace(0, len(names) - 1, min(LAYERS, len(names))).round())
+        for name, features in all_features(model, x, [names[int(i)] for i in some]):
+            if name not in scores:  # a very wide layer comes in pieces
+                code = features.flatten(1).double().cpu().numpy()
+                code = _leading(code - code.mean(axis=0), rng)
+                scores[name] = geometry.held_out_additivity(code, z, fold)
     except (Refused, RuntimeError):
-        return reasons  # a model whose parts cannot be read one by one
-    return reasons
+        pass  # a model whose parts cannot be read one by one
+    return [
+        Reason(
+            f"layer {name}",
+            value,
+            f"Layer {name}: sums over factors predict its features on held-out combinations with "
+            f"R² {value:.2f}.",
+            "liang2025",
+        )
+        for name, value in scores.items()
+        if isfinite(value)
+    ]
 
 
 def _leading(x: Any, rng: np.random.Generator) -> Any:
@@ -82,22 +129,53 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
     return small @ turn[:WIDTH].T
 
 
+def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> Observed:
+    """The module on a task whose points are the combinations, each with its first input."""
+    import torch
+
+    from recombine.core.diagnostic import Observed, predict
+    from recombine.core.sets import table as listed
+    from recombine.core.task import Data, Split, Task, tabulated
+
+    first = np.full(len(sample.cells), -1)
+    first[sample.cell[: len(x)][::-1]] = np.arange(len(x))[::-1]
+    cells = np.flatnonzero(first >= 0)
+    if len(cells) > CELLS:
+        cells = np.sort(np.random.default_rng(seed).choice(cells, CELLS, replace=False))
+    rows, space = first[cells], sample.table.space
+    z, given = sample.cells[cells].astype(np.float64), x[torch.from_numpy(rows)]
+    if not given.is_floating_point() and len(cells) < space.size:
+        raise Refused("Inputs of missing combinations are nan, which whole numbers cannot be.")
+    outputs = predict(model, given).detach()
+    truth = sample.truth[rows]
+    if sample.kind == "classes":
+        truth = np.eye(len(sample.table.classes))[np.nan_to_num(truth[:, 0]).astype(np.int64)]
+        truth[np.isnan(sample.truth[rows, 0])] = np.nan
+    y = torch.from_numpy(truth).float().reshape(outputs.shape)
+    known = tabulated(space, z, truth)
+    looked = tabulated(space, z, given.flatten(1).double().cpu().numpy())
+
+    def code(point: Tensor) -> Tensor:
+        return looked.targets(point).to(given).reshape(given.shape[1:])
+
+    inputs = known.inputs if sample.inputs is None else code
+    task = Task(space, inputs, known.targets, listed(z))
+    seen = np.ones(len(z), dtype=bool) if sample.seen is None else sample.seen[cells]
+    query = Data(z, given, y)
+    return Observed(task, Split(listed(z[seen]), query.take(seen), query, seen), outputs, model)
+
+
 def task_reasons(observed: Observed) -> list[Reason]:
     """Measure a model on a task by the diagnostics of the papers, as far as they apply."""
     from recombine.core.registry import find
-    from recombine.core.score import declared
 
     reasons = []
     for name, paper in MEASURED.items():
-        entry = find("diagnostic", name)
         try:
-            measured = entry(observed)
+            measured = find("diagnostic", name)(observed)
         except Refused:
-            continue  # it says why it does not apply; another reason will
-        for key, value in measured.items():
-            score = declared(key, entry.scores)
-            if np.ndim(value) or score is None or not score.about or not isfinite(float(value)):
-                continue
-            about = score.about[0].upper() + score.about[1:]
-            reasons.append(Reason(key, float(value), f"{about}: {float(value):.3g}.", paper))
+            continue  # it does not apply
+        for key, sentence in SENTENCES.items():
+            if key in measured and isfinite(value := float(measured[key])):
+                reasons.append(Reason(key, value, sentence.format(value), paper))
     return reasons

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recombine.audits.sample import Sample, train_rows
+from recombine.audits.sample import Sample, array_of, listed, marked, rows_of, said, tensor_of
 from recombine.core.error import Refused
+from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
-from recombine.tables.forecast import predictions_of
+from recombine.tables.forecast import answers_of
 from recombine.tables.lists import names_of
-from recombine.tables.read import load, read
-from recombine.tables.table import Table
+from recombine.tables.read import read
+from recombine.tables.table import Table, name_of
 
 if TYPE_CHECKING:
     from recombine.core.diagnostic import Observed
@@ -28,9 +30,10 @@ def from_model(
     *,
     inputs: Any = None,
     targets: Any = None,
-    factors: Sequence[str] | None = None,
     target: str | Sequence[str] | None = None,
     train: Any = None,
+    classes: bool = False,
+    factors: Sequence[str] | None = None,
 ) -> Sample:
     """Run a model on every row.
 
@@ -38,135 +41,172 @@ def from_model(
       predictions
     - data: a `Table`, or factor columns and perhaps a target column in any form that `read` takes
     - inputs: what the model is given, one row each; by default codes of the factors
-    - targets: an array of targets, where they are not a column: numbers, class numbers or images
+    - targets: an array of targets, where they are not a column: numbers, class labels or images
+    - train: as for `rows_of`. Rows of a training table have no inputs but the codes of factors
+    - classes: take numeric targets for class labels
     """
-    if isinstance(data, Table):
-        table, mask = data, _mask(train, data)
+    mask: Mask | None
+    if isinstance(data, Table) and isinstance(train, Table):
+        table, appended = _joined(data, train), train.rows
+        mask = np.arange(table.rows) >= data.rows
+    elif isinstance(data, Table):
+        mask = None if train is None else marked(array_of(train), "The train mask", data.rows)
+        table, appended = data, 0
     else:
-        frame = load(data)
-        chosen = factors
-        names = [target] if isinstance(target, str) else list(target or [])
-        if chosen is None:
-            skip = {*names, train if isinstance(train, str) else ""}
-            chosen = [c for c in frame.columns if c not in skip]
-        mask, more = train_rows(train, frame)
-        if more is not None:
-            raise Refused("With a model, mark the training rows by a column or a mask.")
-        table = read(frame, chosen, names or None)
-    table, shape = _with_targets(table, targets)
-    outputs = _outputs(model, table, inputs)
-    outputs, shape = _as_targets(outputs, table, shape)
+        names = listed(target)
+        rows = rows_of(data, factors=factors, targets=names, train=train, classes=classes)
+        table, mask, appended = rows.table, rows.train, rows.appended
+    if appended and targets is not None:
+        raise Refused(
+            "An array of targets has no rows for the training table; give targets as a column of "
+            "both, or mark the training rows by a mask."
+        )
+    table, shape = _with_targets(table, targets, classes)
+    answers = _outputs(model, table, inputs, table.rows - appended)
+    outputs, shape = _as_targets(answers, table, shape)
     return Sample(table, outputs, mask, shape, model, inputs)
 
 
-def _mask(train: Any, table: Table) -> Any:
-    if train is None:
-        return None
-    mask = np.asarray(train)
-    if mask.shape != (table.rows,) or mask.dtype != bool:
-        raise Refused(f"train must be a boolean mask of the {table.rows:,} rows of the table.")
-    return mask
+def _joined(table: Table, train: Table) -> Table:
+    same = table.space == train.space and table.classes == train.classes
+    if not same or table.y is None or train.y is None:
+        raise Refused(
+            "The training table needs the levels and targets of the other table; read both as one "
+            "table and take parts of it, or mark training rows by a mask."
+        )
+    codes, y = np.concatenate([table.codes, train.codes]), np.concatenate([table.y, train.y])
+    return replace(table, codes=codes, y=y, weights=None)
 
 
-def _with_targets(table: Table, targets: Any) -> tuple[Table, tuple[int, ...]]:
-    """Put an array of targets into a table; whole numbers of one column are classes."""
+def _with_targets(
+    table: Table, targets: Any, classes: bool = False
+) -> tuple[Table, tuple[int, ...]]:
+    """Put an array of targets into a table; text and whole numbers of one column are classes."""
     if targets is None:
         return table, () if table.y is None or table.y.shape[1] == 1 else table.y.shape[1:]
-    y = _array(targets)
+    y = np.asarray(array_of(targets))
     if len(y) != table.rows:
         raise Refused(f"There are {len(y):,} targets for {table.rows:,} rows; give one per row.")
-    if y.dtype.kind in "iub" and y.ndim == 1:
-        names = np.unique(y)
-        if len(names) < 2:
-            raise Refused("All targets are the same class; there is nothing to tell apart.")
-        one_hot = (y[:, None] == names).astype(np.float64)
-        classes = tuple(map(str, names.tolist()))
-        return replace(table, y=one_hot, targets=("target",), classes=classes), ()
-    flat = y.reshape(len(y), -1).astype(np.float64)
+    if y.ndim == 1 and (classes or y.dtype.kind in "iubUSO"):
+        return _with_classes(table, y.tolist()), ()
+    try:
+        flat = y.reshape(len(y), -1).astype(np.float64)
+    except (TypeError, ValueError) as problem:
+        raise Refused(f"The targets are not an array of numbers: {problem}.") from problem
     named = tuple(f"target{i}" for i in range(flat.shape[1])) if flat.shape[1] > 1 else ("target",)
     return replace(table, y=flat, targets=named, classes=()), y.shape[1:] if y.ndim > 1 else ()
 
 
-def _array(values: Any) -> Any:
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+def _with_classes(table: Table, labels: list[Any]) -> Table:
+    """Put class labels into a table; `None` and nan are missing."""
+    known = [v is not None and v == v for v in labels]
+    present = {v for v, is_known in zip(labels, known, strict=True) if is_known}
+    if len(present) < 2:
+        raise Refused("All targets are the same class; there is nothing to tell apart.")
+    names = sorted(present, key=lambda v: (isinstance(v, str), v))
+    place = {v: i for i, v in enumerate(names)}
+    y = np.full((len(labels), len(names)), np.nan)
+    y[known] = np.eye(len(names))[[place[v] for v in labels if v in place]]
+    return replace(table, y=y, targets=("target",), classes=tuple(map(name_of, names)))
 
 
-def _outputs(model: Any, table: Table, inputs: Any) -> Any:
-    """Answers of the model; whatever it raises becomes one sentence."""
-    if isinstance(model, np.ndarray | list) or (hasattr(model, "detach") and not callable(model)):
-        return _array(model)
+def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
+    """Answers of the model; whatever it raises becomes one sentence.
+
+    - rows: rows that have an input; the model answers all of them if inputs are factor codes
+    """
+    answers = None if callable(model) else array_of(model)
+    if isinstance(answers, np.ndarray):
+        return _counted(answers, rows)
+    if isinstance(model, str | Path):
+        raise Refused(
+            f"audit() opens no model files, such as {Path(model).name}. Load the model yourself "
+            "(safetensors, or torch.load with weights_only=True) and pass the object."
+        )
     try:
         if inputs is None:
-            return predictions_of(model, table, table.codes, names_of(table))
-        if len(inputs) != table.rows:
-            raise Refused(
-                f"There are {len(inputs):,} inputs for {table.rows:,} rows; give one per row."
-            )
-        import torch
-
-        from recombine.core.diagnostic import predict
-
-        x = inputs if isinstance(inputs, torch.Tensor) else torch.as_tensor(np.asarray(inputs))
-        return predict(model, x.float() if x.is_floating_point() else x).cpu().numpy()
+            return _counted(answers_of(model, table, table.codes, names_of(table)), table.rows)
+        if len(inputs) != rows:
+            raise Refused(f"There are {len(inputs):,} inputs for {rows:,} rows; give one per row.")
+        return _counted(_run(model, inputs), rows)
     except Refused:
         raise
     except Exception as problem:
-        said = (str(problem).splitlines() or ["nothing"])[0]
         raise Refused(
-            f"The model raised {type(problem).__name__} ({said}). It is called on batches of "
-            "inputs and must return one row per input."
+            f"The model raised {said(problem)}. It is called on batches of inputs and must return "
+            "one row per input."
         ) from problem
 
 
-def _as_targets(
-    outputs: Any, table: Table, shape: tuple[int, ...]
-) -> tuple[Array, tuple[int, ...]]:
-    """Bring outputs into the form of the targets."""
-    out = np.asarray(outputs)
-    if len(out) != table.rows:
+def _run(model: Any, inputs: Any) -> Any:
+    import torch
+
+    from recombine.core.diagnostic import predict
+
+    x = tensor_of(inputs)
+    if not isinstance(model, torch.nn.Module) and hasattr(model, "predict"):
+        return model.predict(x.flatten(1).cpu().numpy())  # which may be names of classes
+    return predict(model, x).cpu().numpy()
+
+
+def _counted(answers: Any, rows: int) -> Any:
+    out = np.asarray(answers)
+    if out.shape[:1] != (rows,):
         raise Refused(
-            f"The model returned {len(out):,} outputs for {table.rows:,} rows; it must return one "
-            "per row."
+            f"The model returned outputs of shape {out.shape} for {rows:,} rows; it must return "
+            "one row per input."
         )
+    return out
+
+
+def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """Bring outputs into the form of the targets; rows at the end that have none are nan."""
     if table.classes:
-        out = _classes(out, table)
-        return out[:, None], ()
-    flat = out.reshape(len(out), -1).astype(np.float64)
-    width = flat.shape[1] if table.y is None else table.y.shape[1]
-    if flat.shape[1] != width:
-        raise Refused(
-            f"The model returns outputs of shape {out.shape[1:]}, but the targets have {width} "
-            "numbers per row."
-        )
+        flat, shape = _classes(out, table)[:, None], ()
+    else:
+        flat = out.reshape(len(out), -1)
+        if flat.dtype.kind not in "biuf":
+            raise Refused(f"The model predicts {flat[0, 0]!r}, but the targets are numbers.")
+        width = flat.shape[1] if table.y is None else table.y.shape[1]
+        if flat.shape[1] != width:
+            raise Refused(
+                f"The model returns outputs of shape {out.shape[1:]}, but the targets have {width} "
+                "numbers per row."
+            )
+        _finite(flat)
+        shape = shape or (out.shape[1:] if out.ndim > 2 else ())
+    filled = np.full((table.rows, flat.shape[1]), np.nan)
+    filled[: len(flat)] = flat
+    return filled, shape
+
+
+def _finite(flat: Any) -> None:
     if not np.isfinite(flat).all():
         bad = int((~np.isfinite(flat)).any(axis=1).sum())
         raise Refused(f"The model's outputs are not finite in {bad:,} of {len(flat):,} rows.")
-    return flat, shape or (out.shape[1:] if out.ndim > 2 else ())
 
 
 def _classes(out: Any, table: Table) -> Array:
     """Class numbers from names, numbers, or one column of scores per class."""
-    if out.ndim == 2 and out.shape[1] == len(table.classes):
-        return np.asarray(out.argmax(axis=1), dtype=np.float64)
-    flat = out.reshape(len(out), -1)
+    flat, names = out.reshape(len(out), -1), table.classes
+    if out.ndim == 2 and flat.shape[1] == len(names) and flat.dtype.kind in "iuf":
+        _finite(flat)
+        return np.asarray(flat.argmax(axis=1), dtype=np.float64)
     if flat.shape[1] != 1:
         raise Refused(
-            f"The model returns {flat.shape[1]} numbers per row; {len(table.classes)} classes need "
-            "one label, or one score per class."
+            f"The model returns {flat.shape[1]} numbers per row; {len(names)} classes need one "
+            "label, or one score per class."
         )
-    labels = flat[:, 0]
-    known = {name: float(i) for i, name in enumerate(table.classes)}
-    texts = [
-        str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in labels.tolist()
-    ]
-    if all(t in known for t in texts):
-        return np.array([known[t] for t in texts])
-    numbers = [t for t in texts if t not in known]
-    if all(t.isdigit() and int(t) < len(known) for t in texts):
-        return np.array([float(t) for t in texts])  # level numbers, as predictions_of gives them
-    raise Refused(
-        f"The model predicts the class {numbers[0]!r}; the classes are {', '.join(table.classes)}."
-    )
+    labels = [name_of(v) for v in flat[:, 0].tolist()]
+    known = {name: float(i) for i, name in enumerate(names)}
+    if not any(name.isdigit() for name in names):  # classes with names may be numbered
+        known |= {str(i): float(i) for i in range(len(names))}
+    if unknown := next((label for label in labels if label not in known), None):
+        number = " If the target is measured, give it as floats." if "." in unknown else ""
+        raise Refused(
+            f"The model predicts the class {unknown!r}; the classes are {', '.join(names)}.{number}"
+        )
+    return np.array([known[label] for label in labels])
 
 
 def from_observed(observed: Observed) -> Sample:

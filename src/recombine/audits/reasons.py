@@ -37,7 +37,7 @@ def reasons(e: Evidence) -> list[Reason]:
             "determined",
             e.determined,
             f"Training determines {e.determined:.0%} of the unseen combinations for sums over "
-            f"factors (noise amplified {e.margin:.2g} × in the median).",
+            f"factors (with {e.margin:.2g} × the noise variance of one measurement in the median).",
             "wiedemer2023",
         ),
     ]
@@ -67,14 +67,20 @@ def reasons(e: Evidence) -> list[Reason]:
             "slope",
             e.slope,
             f"Unseen outputs rise by {e.slope:.2f} per unit of the target (squared correlation "
-            f"{e.straight:.2f}); below 1, part of what was learned is memory of combinations.",
+            f"{e.straight:.2f})"
+            + (
+                "; what is missing to 1 was learned for whole combinations."
+                if e.slope < 0.9
+                else "."
+            ),
             "lippl2025",
         ),
         Reason(
             "leak",
             e.leak,
-            f"The kernel model of conjunctions that answers most like the model explains "
-            f"{max(e.kernel_r2, 0):.0%} of its unseen outputs; its own slope is {e.leak:.2f}.",
+            f"The kernel model of conjunctions that answers most like the model predicts a slope "
+            f"of {e.leak:.2f} (the model's is {e.slope:.2f}) and explains "
+            f"{max(e.kernel_r2, 0):.0%} of its unseen outputs.",
             "lippl2025",
         ),
         Reason(
@@ -85,8 +91,17 @@ def reasons(e: Evidence) -> list[Reason]:
         Reason(
             "shortcut",
             e.shortcut_share,
-            f"The factor {e.shortcut} carries {max(e.shortcut_share, 0):.0%} of the "
-            f"outputs' variance, and {max(e.shortcut_truth, 0):.0%} of the targets'.",
+            f"The factor that gains most from targets to outputs is {e.shortcut}: "
+            f"{max(e.shortcut_truth, 0):.0%} of the targets' variance, "
+            f"{max(e.shortcut_share, 0):.0%} of the outputs'.",
+            "lippl2025",
+        ),
+        Reason(
+            "conjunction",
+            e.conjunction_share,
+            f"Beyond a sum over factors, the model acts most on conjunctions of {e.conjunction}: "
+            f"{e.conjunction_share:.0%} of the outputs' variance, {e.conjunction_truth:.0%} of the "
+            f"targets', most at {e.conjunction_at}.",
             "lippl2025",
         ),
         Reason(
@@ -109,7 +124,7 @@ def reasons(e: Evidence) -> list[Reason]:
             Reason(
                 "never",
                 float(e.never),
-                f"{e.never:,} unseen combinations have a level that training never shows.",
+                f"{e.never:,} unseen combinations have a level that does not occur in training.",
                 "wiedemer2023",
             )
         )

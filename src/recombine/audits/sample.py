@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,12 +19,12 @@ from recombine.tables.table import Table, distinct
 
 if TYPE_CHECKING:
     import polars
+    from torch import Tensor
 
 Kind = Literal["number", "classes", "vector"]
 Score = str | Callable[[Array, Array], Any]
 SCORES = ("absolute", "squared", "zero_one")
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".bin", ".ckpt")
-APPENDED = "__training_row__"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,39 +129,70 @@ class Sample:
 
 def errors(truth: Array, outputs: Array, kind: Kind, score: Score | None = None) -> Array:
     """Error of each row by a named score or a function of targets and predictions."""
+    known = np.isfinite(truth).all(axis=1) & np.isfinite(outputs).all(axis=1)
+    values = np.full(len(truth), np.nan)
     if callable(score):
-        values = np.asarray(score(truth, outputs), dtype=np.float64)
-        if values.shape != (len(truth),):
-            raise Refused(
-                f"score() returned shape {values.shape} for {len(truth)} rows; it must return one "
-                "number per row."
-            )
+        values[known] = _scored(score, truth[known], outputs[known])
         return values
     if score is not None and score not in SCORES:
         raise nearest("score", score, SCORES)
-    known = np.isfinite(truth).all(axis=1) & np.isfinite(outputs).all(axis=1)
-    away = outputs - truth
+    away = outputs[known] - truth[known]
     if score == "zero_one" or (score is None and kind == "classes"):
-        values = (away != 0).any(axis=1).astype(np.float64)
+        values[known] = (away != 0).any(axis=1)
     else:
         square = np.square(away).mean(axis=1)
-        values = square if score == "squared" else np.sqrt(square)
-    return np.asarray(np.where(known, values, np.nan))
+        values[known] = square if score == "squared" else np.sqrt(square)
+    return values
 
 
-def from_predictions(
+def _scored(score: Callable[[Array, Array], Any], truth: Array, outputs: Array) -> Array:
+    try:
+        values = np.asarray(score(truth, outputs), dtype=np.float64)
+    except Exception as problem:
+        raise Refused(
+            f"score() raised {said(problem)}. It gets targets and predictions of shape "
+            f"{truth.shape} and must return one error per row."
+        ) from problem
+    if values.shape not in ((len(truth),), (len(truth), 1)):
+        raise Refused(
+            f"score() returned shape {values.shape} for {len(truth)} rows; it must return one "
+            "number per row."
+        )
+    if not np.isfinite(values).all():
+        bad = int((~np.isfinite(values)).sum())
+        raise Refused(f"score() is not finite in {bad:,} of {len(truth):,} rows with a target.")
+    return values.reshape(-1)
+
+
+def said(problem: Exception) -> str:
+    """Name an exception and the first line of its message."""
+    return f"{type(problem).__name__} ({(str(problem).splitlines() or ['no message'])[0]})"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a source and, after them, those of a training table of its own."""
+
+    frame: polars.DataFrame
+    table: Table
+    train: Mask | None
+    appended: int = 0  # rows of the training table
+
+
+def rows_of(
     source: Any,
     *,
-    prediction: str | Sequence[str],
     factors: Sequence[str] | None = None,
-    target: str | Sequence[str] | None = None,
+    targets: Sequence[str] = (),
+    predictions: Sequence[str] = (),
     train: Any = None,
     classes: bool = False,
     separator: str = ",",
     encoding: str = "utf-8",
-) -> Sample:
-    """Read a table of predictions: factor columns, a target and a prediction.
+) -> Rows:
+    """Read factors and targets of a table, and which of its rows were trained on.
 
+    - predictions: columns that are no factors
     - train: a column whose value `train` (or true, or 1) marks training rows, a mask, a file of a
       mask, or a table of training rows with the same factor columns
     - classes: take a numeric target for class labels
@@ -170,43 +201,68 @@ def from_predictions(
 
     _no_pickle(source)
     frame = load(source, separator, encoding)
-    predictions = [prediction] if isinstance(prediction, str) else list(prediction)
-    targets = [target] if isinstance(target, str) else list(target or [])
     for name in [*predictions, *targets]:
         if name not in frame.columns:
             raise nearest("column", name, frame.columns)
     mask, more = train_rows(train, frame, separator, encoding)
-    if classes:
-        names = [*targets, *predictions]
-        frame = frame.with_columns([_text(frame[name]) for name in names])
-    others = {*predictions, *targets}
-    if isinstance(train, str) and train in frame.columns:
-        others.add(train)
+    mark = [train] if isinstance(train, str) and train in frame.columns else []
+    others = [*targets, *predictions, *mark]
     chosen = list(factors) if factors else [c for c in frame.columns if c not in others]
+    columns = [c if c in frame.columns else str(c).partition("=")[0] for c in chosen]
+    for role, names in (("prediction", predictions), ("mark of training rows", mark)):
+        if clash := next((n for n in names if n in [*columns, *targets]), None):
+            raise Refused(f"Column {clash!r} cannot be the {role} and a factor or target at once.")
+    frame = _texts(frame, [*targets, *predictions]) if classes else frame
+    appended = 0
     if more is not None:
-        if classes:
-            more = more.with_columns([_text(more[name]) for name in targets])
-        columns = [*[str(c).partition("=")[0] if c not in frame.columns else c for c in chosen]]
         for name in [*columns, *targets]:
             if name not in more.columns:
                 raise nearest("column of the training table", name, more.columns)
-        frame = frame.with_columns(pl.lit(False).alias(APPENDED))
-        more = more.select([*columns, *targets]).with_columns(pl.lit(True).alias(APPENDED))
+        more = more.select([*columns, *targets])
+        more = _texts(more, targets) if classes else more
+        mask, appended = np.arange(len(frame) + len(more)) >= len(frame), len(more)
         try:
             frame = pl.concat([frame, more], how="diagonal_relaxed")
         except pl.exceptions.PolarsError as problem:
             raise Refused(
-                f"The training table and the predictions have columns of different types: {problem}"
+                f"The training table and the other rows have columns of different types: {problem}"
             ) from problem
-        mask = frame[APPENDED].to_numpy()
     table = read(frame, chosen, targets or None)
-    columns_out = [_column(frame[p], table, more is not None) for p in predictions]
-    return Sample(
-        table,
-        np.stack(columns_out, axis=1),
-        mask,
-        () if len(predictions) == 1 else (len(predictions),),
-    )
+    library = "pandas" if type(source).__module__.startswith("pandas") else "polars"
+    return Rows(frame, replace(table, library=library), mask, appended)
+
+
+def from_predictions(
+    source: Any,
+    *,
+    prediction: str | Sequence[str],
+    target: str | Sequence[str] | None = None,
+    **options: Any,
+) -> Sample:
+    """Read a table of predictions: factor columns, a target and a prediction.
+
+    The options are those of `rows_of`.
+    """
+    predictions, targets = listed(prediction), listed(target)
+    rows = rows_of(source, targets=targets, predictions=predictions, **options)
+    width = 1 if rows.table.classes or rows.table.y is None else rows.table.y.shape[1]
+    if len(predictions) != width:
+        raise Refused(
+            f"There are {len(predictions)} columns of predictions for {width} of targets; name as "
+            "many."
+        )
+    columns = [_column(rows.frame[p], rows) for p in predictions]
+    shape = () if len(predictions) == 1 else (len(predictions),)
+    return Sample(rows.table, np.stack(columns, axis=1), rows.train, shape)
+
+
+def listed(names: str | Sequence[str] | None) -> list[str]:
+    """Write one name, several or none as a list."""
+    return [names] if isinstance(names, str) else list(names or [])
+
+
+def _texts(frame: polars.DataFrame, names: Sequence[str]) -> polars.DataFrame:
+    return frame.with_columns([_text(frame[name]) for name in names])
 
 
 def _text(column: polars.Series) -> polars.Series:
@@ -216,32 +272,34 @@ def _text(column: polars.Series) -> polars.Series:
     return (column.cast(pl.Int64) if whole else column).cast(pl.String)
 
 
-def _column(column: polars.Series, table: Table, appended: bool) -> Array:
-    """Read a column of predictions as numbers, or class numbers."""
+def _column(column: polars.Series, rows: Rows) -> Array:
+    """Read a column of predictions as numbers or class numbers; appended rows have none."""
     import polars as pl
 
-    if table.classes:
-        known = {name: float(i) for i, name in enumerate(table.classes)}
+    values = np.full(len(column), np.nan)
+    column = column.head(len(column) - rows.appended)
+    if rows.table.classes:
+        known = {name: float(i) for i, name in enumerate(rows.table.classes)}
         names = column.cast(pl.String).to_list()
         for name in dict.fromkeys(names):
-            if name not in known and not (name is None and appended):
+            if name not in known:
                 raise nearest("class among the targets that is predicted as", str(name), known)
-        return np.array([known.get(name, np.nan) for name in names])
+        values[: len(names)] = [known[name] for name in names]
+        return values
     if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
         raise Refused(
             f"Predictions {column.name!r} hold {column.dtype}, but the target is numeric; give "
             "numbers, or name a target of classes."
         )
-    values = column.cast(pl.Float64).to_numpy().copy()
-    bad = ~np.isfinite(values)
-    if appended:
-        bad &= ~column.is_null().to_numpy()
-    if bad.any():
+    values[: len(column)] = column.cast(pl.Float64).to_numpy()
+    bad = np.flatnonzero(~np.isfinite(values[: len(column)]))
+    if len(bad):
+        others = f" and {len(bad) - 1:,} others" if len(bad) > 1 else ""
         raise Refused(
-            f"The prediction {column.name!r} is not a finite number in row "
-            f"{int(bad.argmax()) + 1} and {int(bad.sum()) - 1} others; leave these rows out."
+            f"The prediction {column.name!r} is not a finite number in row {bad[0] + 1}{others}; "
+            "leave such rows out."
         )
-    return np.asarray(values, dtype=np.float64)
+    return values
 
 
 def train_rows(
@@ -251,52 +309,85 @@ def train_rows(
     if train is None:
         return None, None
     if isinstance(train, str) and train in frame.columns:
-        return _marked(frame[train]), None
+        return marked(frame[train], f"Column {train!r}", len(frame)), None
     if isinstance(train, str | Path):
         path = Path(train)
         _no_pickle(path)
-        if path.suffix == ".npy":
-            try:
-                return _mask(np.load(path, allow_pickle=False), len(frame)), None
-            except (OSError, ValueError) as problem:
-                raise Refused(f"The mask {path} cannot be read: {problem}.") from problem
         if not path.exists() and not path.suffix:
             raise nearest("column to mark training rows", str(train), frame.columns)
+        if path.suffix == ".npy":
+            return marked(_saved(path), f"The mask {path.name}", len(frame)), None
         train = load(path, separator, encoding)
-        if len(train.columns) == 1 and len(train) == len(frame):
-            return _marked(train[train.columns[0]]), None
+        if len(train.columns) == 1:
+            return marked(_lines(train, len(frame)), f"The mask {path.name}", len(frame)), None
+    values = array_of(train)
+    if getattr(values, "ndim", None) == 1:
+        return marked(values, "The train mask", len(frame)), None
     if isinstance(train, Table):
         raise Refused("Give the training rows as a mask, a file or a dataframe.")
-    if isinstance(train, np.ndarray | list | tuple) and np.ndim(train) == 1:
-        return _mask(np.asarray(train), len(frame)), None
     return None, load(train)
 
 
-def _mask(values: NDArray[Any], rows: int) -> Mask:
-    if values.shape != (rows,):
+def array_of(values: Any) -> Any:
+    """Turn a tensor, a series or a flat list into an array; anything else is returned as it is."""
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    if type(values).__name__ == "Series":
+        return values.to_numpy()
+    flat = isinstance(values, list | tuple) and not any(isinstance(v, dict) for v in values[:1])
+    return np.asarray(values) if flat else values
+
+
+def tensor_of(values: Any) -> Tensor:
+    """Turn inputs into a tensor; fractions are single precision, as modules are."""
+    import torch
+
+    x = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
+    return x.float() if x.is_floating_point() else x
+
+
+def marked(values: Any, who: str, rows: int) -> Mask:
+    """Check a mask of rows: true and false, 1 and 0, or text that says `train` in training rows."""
+    mask = np.asarray(values)
+    if mask.shape != (rows,):
         raise Refused(
-            f"The train mask has shape {values.shape}; it needs one value for each of the {rows:,} "
-            "rows."
+            f"{who} has shape {mask.shape}; it needs one value for each of the {rows:,} rows, true "
+            "in training rows."
         )
-    if values.dtype != bool and not np.isin(values, (0, 1)).all():
-        raise Refused("The train mask holds other values than true and false; give a boolean mask.")
-    return values.astype(bool)
+    if mask.dtype.kind in "OUS":
+        words = [str(v).lower() for v in mask.tolist()]
+        if empty := words.count("none") + words.count("nan"):
+            raise Refused(f"{who} is empty in {empty:,} of {rows:,} rows; mark every row.")
+        names = set(words)
+        if "train" not in names and not names <= {"true", "false", "1", "0"}:
+            some = ", ".join(sorted({repr(str(v)) for v in mask.tolist()})[:5])
+            raise Refused(f"{who} marks no training row: none says 'train' (values: {some}).")
+        mask = np.isin(words, ["train"] if "train" in names else ["true", "1"])
+    if mask.dtype != bool and not np.isin(mask, (0, 1)).all():
+        raise Refused(
+            f"{who} holds other values than true and false; mark training rows with true, 1 or "
+            "train."
+        )
+    return mask.astype(bool)
 
 
-def _marked(column: polars.Series) -> Mask:
-    """Rows of a column that say `train`, true or 1."""
-    import polars as pl
+def _saved(path: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except OSError as problem:
+        raise Refused(f"The mask {path} cannot be read: {problem.strerror}.") from problem
+    except (ValueError, EOFError) as problem:
+        raise Refused(
+            f"The mask {path} is no array of numbers in NumPy's format; write it with np.save(path,"
+            " mask)."
+        ) from problem
 
-    if column.dtype == pl.String:
-        mask = (column == "train").fill_null(False).to_numpy()
-        if not mask.any():
-            values = ", ".join(map(repr, column.unique().sort().to_list()[:5]))
-            raise Refused(
-                f"Column {column.name!r} marks no training row: none says 'train' (values: "
-                f"{values})."
-            )
-        return np.asarray(mask, dtype=bool)
-    return _mask(column.fill_null(0).to_numpy(), len(column))
+
+def _lines(frame: polars.DataFrame, rows: int) -> NDArray[Any]:
+    """Values of a file of one column; its first line is a value if one is missing otherwise."""
+    (name,) = frame.columns
+    values = frame[name]
+    return np.array([name, *map(str, values)]) if len(values) == rows - 1 else values.to_numpy()
 
 
 def _no_pickle(source: Any) -> None:

@@ -326,6 +326,11 @@ Model = Callable[[Any], Any] | Any
 def predictions_of(
     model: Model, table: Table, asked: Codes, frame: Callable[[Codes], Any]
 ) -> Array:
+    """Ask a model, and turn its answers into numbers; names of classes become their numbers."""
+    return _plain(answers_of(model, table, asked, frame), table)
+
+
+def answers_of(model: Model, table: Table, asked: Codes, frame: Callable[[Codes], Any]) -> Any:
     """Ask a model: a torch module gets one-hot codes, a fitted estimator the columns it was fitted
     to (one-hot codes or level numbers where they had no names), a function a dataframe of names.
     """
@@ -334,7 +339,7 @@ def predictions_of(
         model.eval()
         with torch.no_grad():
             out = model(torch.from_numpy(one_hot(table, asked)))
-        return _plain(out.detach().cpu().numpy(), table)
+        return out.detach().cpu().numpy()
     ask = model.predict if hasattr(model, "predict") else model
     if not callable(ask):
         raise Refused(
@@ -343,11 +348,11 @@ def predictions_of(
         )
     width = getattr(model, "n_features_in_", None)
     if width is None or hasattr(model, "feature_names_in_"):
-        return _plain(ask(frame(asked)), table)
+        return ask(frame(asked))
     if width == sum(table.shape):
-        return _plain(ask(one_hot(table, asked)), table)
+        return ask(one_hot(table, asked))
     if width == len(table.shape):
-        return _plain(ask(asked), table)
+        return ask(asked)
     raise Refused(
         f"The model was fitted to {width} columns; the table has {len(table.shape)} factors with "
         f"{sum(table.shape)} levels. Wrap it in a function of a dataframe of factor columns."
