@@ -12,6 +12,7 @@ import pytest
 from recombine.cli.commands import _plan
 from recombine.cli.main import COMMANDS, main
 from recombine.cli.options import Reporting, Reproducing, Running, Sweeping
+from recombine.core.claim import CLAIMS
 from recombine.core.experiment import RESERVED
 from recombine.core.registry import find
 from recombine.runs.index import KINDS
@@ -205,6 +206,23 @@ def test_reproduce_judges_and_reports(capsys, tmp_path):
     assert code == 0
     assert "not enough data" in out  # smoke runs decide nothing
     assert (tmp_path / "report.html").exists()
+
+
+def test_a_report_prints_claims_with_runs_and_counts_the_others(capsys, tmp_path, monkeypatch):
+    from recombine.cli import terminal
+
+    call(capsys, "run", "lippl2025.addition", "--records", tmp_path)
+    _, out, _ = call(capsys, "report", "--records", tmp_path)
+    table = " ".join(out.replace("│", " ").split())
+    assert "shrunk to the slope" not in table  # needs five records, of which one is there
+    assert "0 of" not in table
+    number = int(re.search(r"(\d+) claims? lacks? finished runs", table)[1])
+    assert number == len([c for c in CLAIMS.values() if c.experiment == "lippl2025.addition"])
+    call(capsys, "reproduce", "lippl2025.addition", "--records", tmp_path, "--workers", "1")
+    monkeypatch.setattr(terminal, "MANY_CLAIMS", 0)
+    _, out, _ = call(capsys, "report", "--records", tmp_path)
+    assert re.search(rf"Lippl & Stachenfeld 2025: {number} claims: {number} hold", out)
+    assert "No verdict differs from the published one." in out
 
 
 BAD = {

@@ -300,7 +300,7 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
     """Write and show the report of what can be trusted; unusable records are exit code 1."""
     import webbrowser
 
-    from recombine.cli.terminal import print_json, say, show_claims, warn
+    from recombine.cli.terminal import print_json, say, show_claims, show_report, warn
     from recombine.report.markdown import markdown
     from recombine.report.page import page, runs_of, write
     from recombine.report.published import published
@@ -322,7 +322,7 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
         rows = [j.row() | {"published": published().outcome(j)} for j in judged]
         print_json({"claims": rows, "records": len(records), "page": str(path)})
     else:
-        show_claims(judged)
+        show_report(judged) if names is None else show_claims(judged)
         say(f"Report: {path}")
     if options.open:
         webbrowser.open(path.resolve().as_uri())

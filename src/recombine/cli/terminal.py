@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from recombine.runs.record import Record
     from recombine.runs.sweep import Watch
 
+MANY_CLAIMS = 40  # a report of more prints counts instead of a table
+
 COLOR = {
     "holds": "green",
     "does not hold": "red",
@@ -70,6 +72,14 @@ def warn(
 def say(text: str) -> None:
     """Print a remark that is not a result."""
     err().print(Text(plain(text), style="dim"), soft_wrap=True)
+
+
+def show(text: str) -> None:
+    """Print sentences, wrapped between words on a terminal, and indented lines as they are."""
+    console = out()
+    for line in text.split("\n"):
+        whole = line.startswith(" ") or not console.is_terminal
+        console.print(plain(line), soft_wrap=whole, highlight=False)
 
 
 def print_json(value: Any) -> None:
@@ -196,7 +206,7 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         out().print(
             Text.assemble(
                 (f"{row['label']}: {row['title']}", "bold"), "\n",
-                f"{row['authors']} · {row['link']}\n",
+                " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
                 f"{row['summary']}\n",
                 f"claims: {', '.join(row['verdicts'])}\n",
                 (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
@@ -266,6 +276,36 @@ def show_sweep(records: Sequence[Record]) -> None:
     out().print(table)
 
 
+def show_report(judged: Sequence[Judged]) -> None:
+    """Print the claims that have finished runs; of many, only those judged otherwise before."""
+    from recombine.report.bibliography import papers
+    from recombine.report.outcomes import tally
+    from recombine.report.published import published
+
+    shown = [j for j in judged if j.verdict.seeds]
+    console = out()
+    if len(shown) > MANY_CLAIMS:
+        for family in dict.fromkeys(j.claim.family for j in shown):
+            own = [j.verdict.outcome for j in shown if j.claim.family == family]
+            label = papers()[family].label if family in papers() else plain(family)
+            counts = ", ".join(map(str, tally(own)))
+            console.print(Text.assemble((label, "bold"), f": {len(own)} claims: {counts}"))
+        decided = [j for j in shown if j.verdict.outcome != "not enough data"]
+        shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
+        if shown:
+            console.print("\nVerdicts that differ from the published ones:")
+        else:
+            console.print("No verdict differs from the published one.")
+    if shown:
+        show_claims(shown)
+    if missing := sum(not j.verdict.seeds for j in judged):
+        console.print(
+            f"{missing} {'claim lacks' if missing == 1 else 'claims lack'} finished runs; "
+            "the page lists them.",
+            style="dim",
+        )
+
+
 def show_claims(judged: Sequence[Judged]) -> None:
     """Print the claims with their verdicts, and whether they agree with the published ones."""
     from recombine.report.numbers import measured
@@ -276,7 +316,8 @@ def show_claims(judged: Sequence[Judged]) -> None:
         table.add_column(name)
     for j in judged:
         v = j.verdict
-        ours = Text.assemble(f"{' '.join(measured(*v.numbers))}\n", (plain(v.why), "dim"))
+        numbers = " ".join(dict.fromkeys(measured(*v.numbers)))
+        ours = Text.assemble(f"{numbers}\n", (plain(v.why), "dim"))
         verdict = Text(v.outcome, style=f"bold {COLOR.get(v.outcome, '')}")
         if agreement := published().agreement(j):
             verdict.append(f"\n{agreement}", style="dim" if agreement == "agrees" else "bold")
