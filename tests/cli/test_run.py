@@ -66,7 +66,7 @@ def test_a_field_changes_every_run_of_a_claim(capsys, folder):
 
 
 def test_a_failing_experiment_shows_its_last_frames_and_its_record(capsys, tmp_path):
-    file = tmp_path / "broken.py"
+    file = tmp_path / "divides_by_nothing.py"
     file.write_text(
         "from dataclasses import dataclass\nimport recombine as rc\n\n"
         "@dataclass(frozen=True)\nclass Cfg:\n    n: int = 0\n\n"

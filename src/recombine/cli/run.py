@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from recombine.cli.names import claim_first, experiment_of
-from recombine.cli.options import Running
 from recombine.cli.parse import joined, parse, size_of, summary
 from recombine.core.error import Refused
 
 if TYPE_CHECKING:
+    from recombine.cli.options import Running
     from recombine.core.claim import Claim
     from recombine.core.experiment import Experiment
     from recombine.runs.record import Record
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
 def run(words: list[str]) -> int:
     """Run one seed of an experiment, or of what a claim runs: `run NAME --field value`."""
+    from dataclasses import asdict
+
+    from recombine.cli.options import Running
     from recombine.cli.terminal import print_json, progress, say, show_run, warn
     from recombine.runs.device import check_device
     from recombine.runs.record import DONE
@@ -72,6 +74,8 @@ def _configs(experiment: Experiment, claim: Claim | None, size: str) -> dict[str
 
 def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, Any]:
     """Apply the fields that the command line changes to every run."""
+    from dataclasses import fields, replace
+
     changes = {
         f.name: getattr(parsed, f.name)
         for f in fields(base)

@@ -12,7 +12,6 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -220,6 +219,8 @@ def _heading(record: Record, rest: str) -> None:
 
 def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> None:
     """Print the outcome of one seed in words: one line per run, then all scores if wanted."""
+    from rich.table import Table
+
     from recombine.cli.talk import groups, sentence
 
     for name, record in records.items():
@@ -245,6 +246,8 @@ def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> Non
 
 def show_sweep(records: Sequence[Record]) -> None:
     """Print a row for each config: means and intervals over seeds."""
+    from rich.table import Table
+
     from recombine.core.score import is_share
     from recombine.report.columns import short_list
     from recombine.report.numbers import mean, mean_span
@@ -308,6 +311,8 @@ def show_report(judged: Sequence[Judged]) -> None:
 
 def show_claims(judged: Sequence[Judged]) -> None:
     """Print the claims with their verdicts, and whether they agree with the published ones."""
+    from rich.table import Table
+
     from recombine.report.numbers import measured
     from recombine.report.published import published
 

@@ -1,7 +1,6 @@
 """The exception for invalid input, and suggestions of similar names."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 MOST = 12  # names that an error lists
 
@@ -20,6 +19,8 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> Refused:
     >>> print(nearest("decoder", "mpl", ["mlp", "cnn"]))
     There is no decoder 'mpl'. Did you mean 'mlp'? Known: cnn, mlp.
     """
+    from difflib import get_close_matches  # here, since most commands name nothing wrong
+
     names = sorted(known)
     name = str(name)
     short = name if len(name) <= 60 else f"{name[:57]}..."

@@ -6,8 +6,10 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+PAPERS = Path(__file__).parents[1] / "papers"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Paper:
 @cache
 def papers() -> dict[str, Paper]:
     """Read the papers, by the name of their package."""
-    text = files("recombine").joinpath("papers", "papers.toml").read_text(encoding="utf-8")
+    text = (PAPERS / "papers.toml").read_text(encoding="utf-8")
     return {key: _paper(key, entry) for key, entry in tomllib.loads(text).items()}
 
 

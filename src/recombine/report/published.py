@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from recombine.runs.judge import Judged
     from recombine.runs.record import Record
 
+PACKAGE = Path(__file__).parents[1]
 FILE = "published.json"  # in the folder of the papers
 PLACE = re.compile(r"\{([\w.]+)(?:\|([^|}]+)(?:\|(\w+))?|: (\w+))\}")
 
@@ -117,8 +117,7 @@ def duration(seconds: float) -> str:
 @cache
 def published() -> Published:
     """Read the published verdicts."""
-    path = files("recombine").joinpath("papers", FILE)
-    return Published(**json.loads(path.read_text(encoding="utf-8")))
+    return Published(**json.loads((PACKAGE / "papers" / FILE).read_text(encoding="utf-8")))
 
 
 def shipped() -> Path:
@@ -126,8 +125,7 @@ def shipped() -> Path:
 
     A wheel holds them inside the package; a checkout has them in its folder `results`.
     """
-    package = Path(str(files("recombine")))
-    folders = [package / "results", package.parents[1] / "results"]
+    folders = [PACKAGE / "results", PACKAGE.parents[1] / "results"]
     for folder in folders:
         if folder.is_dir():
             return folder

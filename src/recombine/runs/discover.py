@@ -13,10 +13,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
 from recombine.core import registry
 from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "recombine.plugins"  # of entry points
 PAPERS = Path(__file__).parents[1] / "papers"
@@ -43,12 +46,19 @@ def load(note: Note | None = None) -> None:
 def _entry_points() -> tuple[tuple[str, str, str], ...]:
     from importlib.metadata import entry_points
 
-    points = [(p.name, p.module, p.dist.name if p.dist else "") for p in entry_points(group=GROUP)]
+    points = [(p.name, p.module, _distribution(p)) for p in entry_points(group=GROUP)]
     built_in = [  # where metadata is old or missing
         ("lab", "recombine.lab.painted", "recombine"),
         *((m.name, f"recombine.papers.{m.name}", "recombine") for m in iter_modules([str(PAPERS)])),
     ]
     return tuple(sorted({*points, *built_in}, key=lambda p: (p[2] != "recombine", p[2], p[0])))
+
+
+def _distribution(point: EntryPoint) -> str:
+    """Name the package of an entry point; its metadata are parsed only where it is not ours."""
+    if point.module.partition(".")[0] == "recombine":
+        return "recombine"
+    return point.dist.name if point.dist else ""
 
 
 def installed(note: Note) -> list[tuple[str, str, str]]:
@@ -126,7 +136,9 @@ def _import(module: str) -> None:
 def load_figures(note: Note | None = None) -> None:
     """Import the `figures` module beside every registered experiment."""
     load(note)
-    for module in dict.fromkeys(entry.run.__module__ for entry in EXPERIMENTS.values()):
+    for module in dict.fromkeys(
+        entry.run.__module__ for entry in registry.registry("experiment").values()
+    ):
         package = module if hasattr(sys.modules.get(module), "__path__") else _parent(module)
         name = f"{package}.figures"
         if package and name not in sys.modules and find_spec(name):
