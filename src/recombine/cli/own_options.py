@@ -88,7 +88,8 @@ class Forecasting(Asking):
     """Options of forecast."""
 
     tolerance: str = "0.5sd"
-    """How far off an answer may be: in standard deviations of the target, or in its units."""
+    """How far off an answer may be: in standard deviations of the target, or in its units; the
+    chance of a wrong class for classes."""
     network: str = "relu3"
     """Kind of untrained network whose answers are forecast (activation and depth), or measured:
     the kind that answers most like the predictions."""
@@ -108,7 +109,8 @@ class Planning(Asking):
     cost: Path | None = None
     """File of costs: the factor columns and one column more; combinations without cost 1."""
     forbid: Path | None = None
-    """File of combinations that cannot be measured."""
+    """File of combinations that cannot be measured; with some factor columns only, all that have
+    these levels."""
 
 
 @dataclass(frozen=True)

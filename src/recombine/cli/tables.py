@@ -2,113 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from recombine.cli.parse import leading, parse, summary
 from recombine.core.error import Refused
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recombine.cli.own_options import Asking
     from recombine.tables.foresight import Foresight
     from recombine.tables.split import Split
     from recombine.tables.table import Table
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the table is read."""
-
-    factors: tuple[str, ...] = ()
-    """Factor columns; a continuous one with a rule, as in pose=quantile:8, pose=width:5 or
-    pose=edges:0,10,20. All columns but target and weights by default."""
-    target: tuple[str, ...] = ()
-    """Target column: numbers, or text for classes; several columns are one vector."""
-    weights: str | None = None
-    """Column of counts: how many measurements a row stands for."""
-    log: float | None = None
-    """Take the logarithm of the target plus this number."""
-    separator: str = ","
-    """Separator of a CSV file."""
-    encoding: str = "utf-8"
-    """Encoding of a text file."""
-
-
-@dataclass(frozen=True)
-class Asking(Reading):
-    """What is asked, and where the answers go."""
-
-    order: int = 1
-    """How many factors may meet in one term of the law that determines values."""
-    wanted: Path | None = None
-    """File of the combinations to ask about; all unmeasured ones by default."""
-    cells: Path | None = None
-    """Write one line per asked combination to this CSV file."""
-    html: Path | None = None
-    """Write a page to this file."""
-    json: bool = False
-    """Print one JSON document for programs."""
-    seed: int = 0
-    """Seed of everything that is drawn."""
-
-
-@dataclass(frozen=True)
-class Certifying(Asking):
-    """Options of certify."""
-
-
-@dataclass(frozen=True)
-class Forecasting(Asking):
-    """Options of forecast."""
-
-    tolerance: str = "0.5sd"
-    """How far off an answer may be: in standard deviations of the target, or in its units."""
-    network: str = "relu3"
-    """Kind of untrained network whose answers are forecast (activation and depth), or measured:
-    the kind that answers most like the predictions."""
-    predictions: Path | None = None
-    """File of a trained model's predictions: the factor columns and one column more."""
-
-
-@dataclass(frozen=True)
-class Planning(Asking):
-    """Options of plan."""
-
-    budget: int = 10
-    """How many combinations to measure, or how much to spend where --cost is given."""
-    objective: Literal["auto", "determined", "error", "best"] = "auto"
-    """Determine the most combinations, lower the expected error, or find a high target; auto
-    determines what is not determined yet, and lowers the error where all is."""
-    cost: Path | None = None
-    """File of costs: the factor columns and one column more; combinations without cost 1."""
-    forbid: Path | None = None
-    """File of combinations that cannot be measured."""
-
-
-@dataclass(frozen=True)
-class Splitting(Reading):
-    """Options of split."""
-
-    share: float = 0.3
-    """Share of the measured combinations that is held out."""
-    keep_determined: int = 1
-    """Order at which every held-out combination stays determined."""
-    margin: float = 6.0
-    """Largest noise amplification of a held-out combination."""
-    undetermined: int | None = None
-    """Instead, hold out whole conjunctions of this many levels."""
-    ladder: bool = False
-    """Write one split per number of levels held out together: from easy to hard."""
-    out: Path = Path("split")
-    """Folder of the files train.csv, test.csv and certificate.json."""
-    json: bool = False
-    """Print one JSON document for programs."""
-    seed: int = 0
-    """Seed of everything that is drawn."""
-
-
 def certify(words: list[str]) -> int:
     """Tell which unmeasured combinations a table determines, with proof and margin."""
+    from recombine.cli.own_options import Certifying
     from recombine.tables import foresight
 
     table, options = _open(words, Certifying, "certify", summary(certify))
@@ -129,6 +39,7 @@ def certify(words: list[str]) -> int:
 
 def forecast(words: list[str]) -> int:
     """Forecast unmeasured combinations: values, what is known, and where a model will fail."""
+    from recombine.cli.own_options import Forecasting
     from recombine.tables import foresight
 
     table, options = _open(words, Forecasting, "forecast", summary(forecast))
@@ -146,6 +57,7 @@ def forecast(words: list[str]) -> int:
 
 def plan(words: list[str]) -> int:
     """Tell what to measure next, with the expected gain of each measurement."""
+    from recombine.cli.own_options import Planning
     from recombine.tables import foresight
 
     table, options = _open(words, Planning, "plan", summary(plan))
@@ -164,6 +76,7 @@ def plan(words: list[str]) -> int:
 
 def split(words: list[str]) -> int:
     """Split a table into training and test combinations of certified difficulty."""
+    from recombine.cli.own_options import Splitting
     from recombine.cli.terminal import print_json
     from recombine.tables import split as splits
 
