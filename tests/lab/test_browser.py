@@ -1,5 +1,6 @@
 """The lab in a real browser: painting, training, the address, the export, keys and failures."""
 
+import json
 import shlex
 import signal
 from ast import literal_eval
@@ -8,6 +9,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+import recombine as rc
 from recombine.cli.main import main
 from recombine.runs.store import Store
 
@@ -48,6 +50,27 @@ def test_painting_by_mouse_changes_what_theory_says(page):
     assert not page.problems()
 
 
+def test_keys_undo_and_fingers_paint(page):
+    page.open("#world=sum&size=8", width=390)
+    page.js("document.getElementById('paint').scrollIntoView({block: 'center'})")
+    box = page.js("return document.getElementById('paint').getBoundingClientRect().toJSON()")
+    x, y = (box[k] + box["width"] * 2.5 / 8 for k in ("left", "top"))
+    for kind, points in (
+        ("touchStart", [{"x": x, "y": y}]),
+        ("touchMove", [{"x": x + box["width"] / 8, "y": y}]),
+        ("touchEnd", []),
+    ):
+        event = {"type": kind, "touchPoints": points}
+        page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", event)
+    page.ready()
+    assert page.text("shown-count") == "62 shown, 2 held out"
+    page.until_text("cell-why", "determine it")  # the witness stays after the finger is gone
+    keys = ActionChains(page.browser).key_down(Keys.CONTROL)
+    keys.send_keys("z").key_up(Keys.CONTROL).perform()
+    page.ready()
+    assert page.text("shown-count") == "64 shown, 0 held out"
+
+
 def test_train_pause_step_resume_and_reset(page):
     page.open(LONG)
     page.click("train")
@@ -62,6 +85,12 @@ def test_train_pause_step_resume_and_reset(page):
     assert page.unchanged("lab.step")
     page.click("pause")  # which now says Resume
     page.wait(lambda: page.lab("step") > step + 2)
+    assert -1 <= page.lab("agreement") <= 1
+    page.click("slow")
+    page.wait(lambda: page.unchanged("lab.step", 0.1))  # four steps per second
+    step = page.lab("step")
+    page.wait(lambda: page.lab("step") > step)
+    page.click("slow")
     page.click("reset")
     page.until("idle")
     assert page.text("net-caption") == "not trained yet"
@@ -84,6 +113,19 @@ def test_the_address_restores_everything(page):
     assert page.text("shown-count") == "28 shown, 36 held out"
     assert page.js("return document.getElementById('lr').value") == "0.01"
     error = page.lab("theoryError")
+    page.js(
+        "const s = document.getElementById('kernel_depth'); s.value = 9;"
+        "s.dispatchEvent(new Event('input')); s.dispatchEvent(new Event('change'))"
+    )
+    page.ready()
+    deep = page.lab("theoryError")
+    assert deep > error  # a deeper kernel remembers single combinations more
+    page.choose("view", "pieces")
+    page.until_text("theory-caption", "36 of 36 held out determined")
+    page.browser.back()
+    page.browser.back()
+    page.wait(lambda: page.lab("theoryError") == error)
+    page.choose("view", "pieces")
     page.choose("preset", "cross")
     page.ready()
     assert page.lab("theoryError") != error
@@ -94,6 +136,7 @@ def test_the_address_restores_everything(page):
     page.browser.refresh()
     page.ready()
     assert page.text("shown-count") == "15 shown, 49 held out"
+    page.until_text("theory-caption", "49 of 49 held out determined")
     assert page.js("return document.getElementById('world').value") == "product"
 
 
@@ -184,8 +227,10 @@ def test_an_export_plays_from_disk_without_a_network(page, tmp_path):
         page.browser.get(file.as_uri())
         assert page.text("step-count") == "step 100 of 100"
         assert f"held-out error {error:.2f}" in page.text("net-caption")
-        page.js("const s = document.getElementById('scrub'); s.value = 0; s.oninput({target: s})")
+        scrub = "const s = document.getElementById('scrub'); s.value = {}; s.oninput({{target: s}})"
+        page.js(scrub.format(0))
         assert page.text("step-count") == "step 0 of 100"
+        page.js(scrub.format("s.max - 4"))
         page.click("play")
         assert page.text("play") == "Pause"
         page.until_text("step-count", "step 100 of 100")
@@ -247,6 +292,78 @@ def test_a_refusal_is_a_sentence_on_the_page(page):
     page.click("train")
     page.until("refused")
     assert page.text("problem") == "The penalty stripes belongs to the model low_rank."
+    assert page.text("step-count") == ""  # nothing was trained, and nothing is drawn
+
+
+def test_a_network_that_does_not_learn_is_told(page):
+    page.open(SMALL.replace("lr=0.01", "lr=1").replace("steps=200", "steps=10"))
+    page.click("train")
+    page.until("done")
+    assert "lower the learning rate" in page.text("net-caption")
+
+
+def test_a_page_whose_server_does_not_answer_starts_once_it_does(page):
+    page.open("#world=sum&size=8")
+    page.browser.execute_cdp_cmd("Network.enable", {})
+    page.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/worlds*"]})
+    try:
+        page.browser.refresh()
+        page.wait(lambda: page.find("offline").is_displayed())
+        assert page.text("verdict") == "The lab could not start."
+    finally:
+        page.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    page.ready()
+    assert page.text("shown-count") == "64 shown, 0 held out"
+    assert not page.find("offline").is_displayed()
+
+
+def test_a_table_becomes_a_world(page, tmp_path):
+    file = tmp_path / "cups.csv"
+    rows = [
+        f"{a},{b},{pose},{i + j}"
+        for i, a in enumerate("uvw")
+        for j, b in enumerate("xy")
+        for pose in ("left", "right")
+        if (a, b) != ("w", "y")
+    ]
+    file.write_text("\n".join(["shape,color,pose,size", *rows]))
+    page.open("#world=sum&size=8")
+    page.find("file").send_keys(str(file))
+    page.wait(lambda: page.find("columns").is_displayed())
+    page.browser.find_element("css selector", "#columns button").click()
+    page.wait(lambda: page.js("return document.getElementById('world').value") == "table")
+    page.ready()
+    assert page.text("shown-count") == "5 shown, 0 held out"
+    assert "shape →" in page.text("axes")
+    page.click("copy-command")
+    command = page.wait(lambda: page.lab("copied"))
+    assert "--table cups.csv --factor-a shape --factor-b color --target size" in command
+
+
+def test_the_widget_paints_and_sends_what_is_painted(page, tmp_path):
+    task = rc.Task(
+        rc.grid(a=4, b=4), inputs=rc.join(rc.one_hot(4), rc.one_hot(4)), targets=lambda z: z[:1]
+    )
+    widget = rc.lab(task)
+    values = {name: getattr(widget, name) for name in ("shown", "theory", "frame", "training")}
+    model = "{get: (k) => values[k], set: (k, v) => { values[k] = v; }, save_changes() {}, on() {}}"
+    file = tmp_path / "widget.html"
+    file.write_text(
+        f"<div id=widget></div><script type=module>"
+        f"{widget._esm.replace('export default', 'const widget =')}\n"
+        f"const values = window.values = {json.dumps(values)};"
+        f"widget.render({{model: {model}, el: document.getElementById('widget')}})</script>",
+        "utf-8",
+    )
+    page.browser.get(file.as_uri())
+    grid = page.browser.find_element("css selector", "canvas[tabindex]")
+    ActionChains(page.browser, duration=20).move_to_element_with_offset(
+        grid, 1, 1
+    ).click().perform()
+    painted = page.wait(lambda: page.js("return window.values && values.shown.flat()"))
+    assert painted == [1] * 10 + [0] + [1] * 5
+    assert "Every combination is shown" in page.js("return document.body.textContent")
+    assert not page.problems()
 
 
 def test_a_killed_server_is_told_and_a_new_one_is_found(page, new_server):

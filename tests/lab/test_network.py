@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from recombine.cli.main import main
 from recombine.core.error import Refused
 from recombine.lab.code import command_of, python_of
 from recombine.lab.network import build, errors, frame, measured, problem, record
@@ -63,6 +64,20 @@ def test_a_recording_has_frames_from_the_first_step_to_the_last():
     assert frames[-1]["held_out"][0] == pytest.approx(
         measured(WORLDS["sum"], state)["held_out"], abs=1e-5
     )
+
+
+def test_the_command_line_exports_a_page_of_a_table(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,1,1\n1,2,2\n2,1,4\n2,2,9\n")
+    page = tmp_path / "page.html"
+    address = "#world=table&shown=e0&net.steps=10&net.width=8&view=pieces"
+    words = ["--factors", "a", "b", "--target", "y", "--address", address, "--export", str(page)]
+    assert main(["lab", str(tmp_path / "t.csv"), *words]) == 0
+    text = (
+        page.read_text("utf-8").partition('type="application/json">')[2].partition("</script>")[0]
+    )
+    data = json.loads(text)
+    assert data["mask"] == [[1, 1], [1, 0]]
+    assert [frame["step"] for frame in data["frames"]] == list(range(11))
 
 
 def test_a_command_describes_the_state_that_it_came_from():

@@ -1,5 +1,8 @@
 """The lab as a widget: it answers what is painted, trains, and gives the support back."""
 
+import re
+from importlib.resources import files
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,17 @@ def test_the_package_is_the_function_even_after_its_import():
     import recombine.lab.state  # noqa: F401 - this puts the package where rc.lab is looked up
 
     assert rc.lab(sums()).theory["held_out"] == 0
+
+
+def test_a_widget_has_the_colors_of_the_page():
+    folder = files("recombine.lab") / "static"
+    page = (folder / "lab.css").read_text().partition("@media (prefers-color-scheme: dark)")
+    widget = (folder / "widget.js").read_text()
+    for name, sheet in (("light", page[0]), ("dark", page[2].partition("@media")[0])):
+        row = re.search(rf"{name}: {{(.*)}}", widget)[1]
+        colors = re.findall(r'(\w+): "(#\w+)"', row)
+        assert len(colors) == 10
+        assert all(f"--{color}: {value};" in sheet for color, value in colors)
 
 
 def test_tasks_that_the_grid_cannot_show_are_refused():

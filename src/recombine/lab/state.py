@@ -127,7 +127,7 @@ def from_address(address: str, worlds: Mapping[str, Any]) -> State:
     plain: dict[str, Any] = {"net": {}}
     hints = {"": get_type_hints(State), "net.": get_type_hints(Net)}
     for name, text in parse_qsl(address.rpartition("#")[2]):
-        if name in ("scene", "step"):  # which story the page tells
+        if name in ("view", "scene", "step"):  # how the page looks, and which story it tells
             continue
         prefix = "net." * name.startswith("net.")
         field_name = name.removeprefix("net.")

@@ -228,7 +228,7 @@ def look(world: World, state: State) -> dict[str, Any]:
         "salience": [round(float(s), 4) for s in kernel(state).salience()],
         "mean_error": round(float(error[held].mean()), 4) if held.any() else None,
     }
-    result["fate"] = fate_of(result["mean_error"])
+    result["fate"] = fate_of(result["mean_error"]) if shown.any() else ""
     verdict, reason = explain(world, state, shown, held, piece, result)
     return result | {"verdict": verdict, "reason": reason, "sentence": f"{verdict} {reason}"}
 

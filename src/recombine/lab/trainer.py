@@ -17,7 +17,7 @@ from torch import nn
 
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
-from recombine.lab.network import Problem, build, frame, problem, run
+from recombine.lab.network import Problem, build, frame, penalties, problem, run
 from recombine.lab.state import State
 from recombine.lab.worlds import World, builtin, from_table
 from recombine.training.watch import Moment
@@ -106,6 +106,7 @@ def train(
     """Train the networks of one state, report, and return the next job."""
     p, net = problem(world, state), state.net
     models = [build(net, p, seed).eval() for seed in range(net.seeds)]
+    penalties(net)  # a refusal comes before anything is shown
     reporter = Reporter(pipe, p, models, commands)
     start = time.perf_counter()
     count = sum(w.numel() for w in models[0].parameters())

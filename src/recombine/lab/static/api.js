@@ -7,20 +7,17 @@ const url = (path, query = {}) => `/api/${path}?${new URLSearchParams({ token, .
 
 /** Send JSON (or text) and return JSON; a refusal is thrown with its sentence. */
 export async function post(path, body, query = {}) {
-  let response;
-  try {
-    response = await fetch(url(path, query), { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) });
-  } catch {
-    throw Object.assign(new Error("The lab's server does not answer."), { offline: true });
-  }
-  if (path === "export" && response.ok) return response.blob();
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  const response = await reach(url(path, query), { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) });
+  return path === "export" && response.ok ? response.blob() : read(response);
 }
 
-export async function worlds() {
-  const response = await fetch(url("worlds"));
+export const worlds = async () => read(await reach(url("worlds")));
+
+async function reach(address, options = {}) {
+  try { return await fetch(address, options); } catch { throw Object.assign(new Error("The lab's server does not answer."), { offline: true }); }
+}
+
+async function read(response) {
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   return answer;

@@ -82,5 +82,8 @@ export class Painter {
       context.fillText(sign > 0 ? "+" : "−", x(i + 0.5), y(j + 0.5) + 1);
     }
     frameCell(place, this.cursor);
+    if (mask.flat().some(Boolean)) return;
+    context.fillStyle = ink("quiet"); context.font = face(15);
+    context.fillText("drag to paint", x(shape[0] / 2), y(shape[1] / 2));
   }
 }

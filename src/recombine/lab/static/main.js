@@ -11,7 +11,7 @@ import { wireTable } from "./table.js";
 import { wireTaking } from "./taking.js";
 import { loadTiles, tint } from "./tiles.js";
 import { ask, clearCell, drawTheory, hover } from "./theory.js";
-import { drawNetwork, forget, wireTraining } from "./training.js";
+import { drawNetwork, forget, retry, wireTraining } from "./training.js";
 
 const past = [], future = []; // masks, for undo and redo
 
@@ -35,13 +35,14 @@ function adopt(next) {
 }
 
 function remember(push = true) {
-  const address = write(app.state, app.scene ? app.scene.name : "", app.sceneStep);
+  const address = write(app.state, { view: $("view").value, scene: app.scene ? app.scene.name : "", step: app.sceneStep });
   if (address === location.hash) return;
   if (push) history.pushState(null, "", address); else history.replaceState(null, "", address);
 }
 
 function restore() {
-  const { state, scene, step } = read(location.hash);
+  const { state, view, scene, step } = read(location.hash);
+  $("view").value = view;
   const away = app.absent.find((w) => w.name === state.world), known = app.catalog.has(state.world);
   choose(known ? scene : "", step);
   adopt(known ? state : start());
@@ -139,10 +140,11 @@ async function open() {
     wire();
     legend();
     if (location.hash) restore(); else { choose(""); adopt(start()); remember(false); }
+    document.body.classList.remove("loading");
     page.ready = true;
   } catch (problem) {
     $("verdict").textContent = "The lab could not start.";
-    complain(problem);
+    if (problem.offline) retry(open); else complain(problem);
   }
 }
 

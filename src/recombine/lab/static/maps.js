@@ -8,11 +8,11 @@ const LUT = Array.from({ length: 256 }, (_, i) => {
   return a.map((v, j) => Math.round(v + t * (b[j] - v)));
 });
 
-const COLORS = LUT.map((rgb) => `rgb(${rgb.join(",")})`);
+const SHADES = LUT.map((rgb) => `rgb(${rgb.join(",")})`);
 
 /** Color of an error, dark for small ones; null (not finite) is the brightest. Roots make small errors differ. */
 export function color(value) {
-  return COLORS[value === null ? 255 : Math.max(0, Math.min(255, Math.round(255 * Math.sqrt(Math.max(0, value) / 2))))];
+  return SHADES[value === null ? 255 : Math.max(0, Math.min(255, Math.round(255 * Math.sqrt(Math.max(0, value) / 2))))];
 }
 
 let themed = document.documentElement;
@@ -153,12 +153,13 @@ export function drawCurves(canvas, series, steps, mark = null) {
   context.font = face(12);
   context.textBaseline = "middle";
   context.lineWidth = 1;
-  for (let p = Math.ceil(Math.log10(low)); p <= Math.floor(Math.log10(high)); p++) {
+  const every = Math.ceil((Math.log10(high) - Math.log10(low)) / 6);
+  for (let p = Math.ceil(Math.log10(low) / every) * every; p <= Math.floor(Math.log10(high)); p += every) {
     const at = y(10 ** p);
     context.strokeStyle = ink("line");
     context.beginPath(); context.moveTo(left, at); context.lineTo(width - right, at); context.stroke();
     context.fillStyle = ink("quiet"); context.textAlign = "right";
-    context.fillText(p >= -2 ? String(10 ** p) : `1e${p}`, left - 6, at);
+    context.fillText(Math.abs(p) < 3 ? String(10 ** p) : `1e${p}`, left - 6, at);
   }
   context.textAlign = "center"; context.fillStyle = ink("quiet");
   context.fillText("0", x(0), height - 10); context.fillText(`${steps} steps`, x(steps), height - 10);

@@ -48,7 +48,7 @@ export function wireSettings({ adopt, remember, repaint }) {
     take({ world: name, shown: "", net: { ...app.state.net, model: fits ? model : "mlp", stripes: 0 } });
   };
   $("size").onchange = (e) => take({ size: Number(e.target.value), shown: "" });
-  $("view").onchange = drawTheory;
+  $("view").onchange = () => { drawTheory(); remember(); };
   const slide = (key) => (e) => { app.state[key] = Number(e.target.value); $(`${key}-value`).textContent = e.target.value; ask(); };
   for (const key of ["kernel_depth", "salience"]) Object.assign($(key), { oninput: slide(key), onchange: () => remember() });
   $("own-salience").onchange = (e) => { app.state.salience = e.target.checked ? Number($("salience").value) : null; fill(); ask(); remember(); };

@@ -22,10 +22,11 @@ export function unpack(text, [n, m]) {
 }
 
 /** Put everything that differs from the defaults into a fragment. */
-export function write(state, scene = "", step = 0) {
+export function write(state, { view = "error", scene = "", step = 0 } = {}) {
   const query = new URLSearchParams();
   for (const [k, v] of Object.entries(state)) if (k !== "net" && v !== DEFAULT[k] && v !== null) query.set(k, v);
   for (const [k, v] of Object.entries(state.net)) if (v !== DEFAULT.net[k]) query.set(`net.${k}`, v);
+  if (view !== "error") query.set("view", view);
   if (scene) { query.set("scene", scene); query.set("step", step); }
   return `#${query}`;
 }
@@ -39,7 +40,7 @@ export function read(fragment) {
     if (k in DEFAULT && k !== "net") state[k] = typed(v, DEFAULT[k]);
     if (k.startsWith("net.") && k.slice(4) in DEFAULT.net) state.net[k.slice(4)] = typed(v, DEFAULT.net[k.slice(4)]);
   }
-  return { state, scene: query.get("scene") || "", step: Number(query.get("step") || 0) };
+  return { state, view: query.get("view") === "pieces" ? "pieces" : "error", scene: query.get("scene") || "", step: Number(query.get("step") || 0) };
 }
 
 /** Masks that people start from; `n` × `m` cells. */

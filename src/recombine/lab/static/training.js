@@ -5,7 +5,7 @@ import { listen, post, visitor, worlds } from "./api.js";
 import { drawCells, drawCurves, drawErrors, format, ink, mean, soon } from "./maps.js";
 import { agree, ask, bold, drawAnswer } from "./theory.js";
 
-let stream = null, curves = [], retry = null;
+let stream = null, curves = [];
 
 const control = (action, more = {}) => post("control", { visitor, action, ...more }).catch(complain);
 
@@ -59,7 +59,12 @@ function hear(message) {
   if (message.type === "started") say(`${message.parameters.toLocaleString("en")} parameters${message.seeds > 1 ? `, ${message.seeds} seeds` : ""}`, "running");
   if (message.type === "frame") show(message);
   if (message.type === "drawing") drawHovered(message);
-  if (message.type === "done") { page.training = "done"; steerable(false); $("step-count").textContent += ` in ${message.seconds.toFixed(1)} s`; } // the stream stays: hovered cells are still drawn
+  if (message.type === "done") { // the stream stays: hovered cells are still drawn
+    steerable(false);
+    $("step-count").textContent += ` in ${message.seconds.toFixed(1)} s`;
+    page.training = "done";
+    if (page.shown > 1) { say(`did not learn, error ${format(page.shown)}: lower the learning rate`, "done"); $("net-caption").dataset.state = "diverged"; }
+  }
   if (message.type === "diverged") { say(`diverged at step ${message.step}: lower the learning rate`, "diverged"); steerable(false); }
   if (message.type === "refused" || message.type === "lost") {
     say(message.type === "refused" ? "not trained" : "training stopped", message.type);
@@ -128,15 +133,18 @@ function lost() {
   connect(null);
   say("connection lost", "lost");
   steerable(false);
+  retry(() => { forget(); ask(); });
+}
+
+/** Say how to start the server anew, and go on once it answers. */
+export function retry(then) {
   $("offline-command").textContent = `recombine lab --address "${location.href}"`;
   $("offline").hidden = false;
-  clearInterval(retry);
-  retry = setInterval(async () => {
+  const timer = setInterval(async () => {
     try { await worlds(); } catch { return; }
-    clearInterval(retry);
+    clearInterval(timer);
     $("offline").hidden = true;
-    forget();
-    ask();
+    then();
   }, 1000);
 }
 

@@ -1,8 +1,8 @@
 // The lab as a notebook widget: maps.js and grid.js come before this text in one module.
 
-const COLORS = {
-  light: { bg: "#fbfaf7", ink: "#1d2129", quiet: "#5c6370", line: "#dcd9d2", accent: "#0b5fa5", held: "#b3541e", plus: "#0b5fa5", minus: "#b3541e", shown: "#3d4450", hidden: "#efece4" },
-  dark: { bg: "#14161b", ink: "#e9e7e2", quiet: "#a3a9b5", line: "#343944", accent: "#7db7ee", held: "#f0a36b", plus: "#7db7ee", minus: "#f0a36b", shown: "#c9ced8", hidden: "#2a2e37" },
+const COLORS = { // those of lab.css
+  light: { bg: "#fcfcfa", ink: "#1b1c20", quiet: "#5d616b", line: "#e3e2dc", accent: "#1a5796", held: "#b24a1a", plus: "#1f66ad", minus: "#b24a1a", shown: "#39404d", hidden: "#efede6" },
+  dark: { bg: "#111216", ink: "#e9e8e4", quiet: "#a2a6b0", line: "#2e3138", accent: "#94c3f3", held: "#f2986a", plus: "#7db5ee", minus: "#f2986a", shown: "#c3c9d4", hidden: "#262a32" },
 };
 
 function render({ model, el }) {
