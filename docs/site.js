@@ -2,7 +2,7 @@
 (() => {
   function mend() {
     document.querySelectorAll("nav.md-code__nav").forEach((nav, i) => (nav.ariaLabel = `Code block ${i + 1}`));
-    for (const box of document.querySelectorAll("pre > code, .md-typeset__scrollwrap"))
+    for (const box of document.querySelectorAll("pre > code, .md-typeset__scrollwrap, .md-typeset p:has(> img)"))
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
   addEventListener("DOMContentLoaded", () => {

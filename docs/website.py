@@ -30,6 +30,7 @@ from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "docs"  # pages, configuration, and the site
+SHRINK = 0.85  # of figures at most: text of 11 pixels stays above 9
 OUTSIDE = {  # pages that live elsewhere in the repository
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -95,8 +96,12 @@ def relocate(text: str, source: str) -> str:
 def mathematics(text: str) -> str:
     r"""Convert $...$ and $$...$$ outside code to MathML, which browsers draw without a script.
 
+    Numbers stay on one line with their units.
+
     >>> mathematics("`$x$` costs $x$")[:19], "<math" in mathematics("it is $x$")
     ('`$x$` costs <math x', True)
+    >>> mathematics("`7 % 2`, 7 %")
+    '`7 % 2`, 7\xa0%'
     """
     parts = re.split(r"(```.*?```|`[^`\n]*`)", text, flags=re.DOTALL)
     for i in range(0, len(parts), 2):
@@ -107,6 +112,7 @@ def mathematics(text: str) -> str:
             flags=re.DOTALL,
         )
         parts[i] = re.sub(r"\$([^$\n]+)\$", lambda m: convert(m[1]), parts[i])
+        parts[i] = re.sub(r"(?<=\d) (?=(%|min|h)(?!\w))", "\N{NO-BREAK SPACE}", parts[i])
     return "".join(parts)
 
 
@@ -148,7 +154,7 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
     ]
     for j in judged:
         if j.claim.role == "headline":
-            ours = " ".join(measured(*j.verdict.numbers))
+            ours = " ".join(measured(*j.verdict.numbers)).replace(", ", ",\N{NO-BREAK SPACE}")
             cells = [j.claim.sentence, j.claim.paper or "–", ours, f"**{j.verdict.outcome}**"]
             lines.append(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in cells)} |")
     return "\n".join([*lines, "", "```bibtex", paper.bibtex, "```"])
@@ -164,8 +170,10 @@ def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[s
             yield f"### {name.partition('.')[2].replace('_', ' ')}"
         for picture in drawn:
             caption, drawing = escape(picture.caption), " ".join(str(picture.drawing).split())
+            least = round(SHRINK * picture.width)
             yield (
-                f'<figure class="drawing"><figcaption>{caption}</figcaption>'
+                f'<figure class="drawing" style="--least: {least}px">'
+                f"<figcaption>{caption}</figcaption>"
                 f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">{drawing}'
                 "</div></figure>"
             )
@@ -186,7 +194,7 @@ def reference() -> Iterator[tuple[str, str]]:
         lines = [
             f"# {GROUPS.get(group, group)}",
             "",
-            f"`import recombine as rc`, then `rc.{first}`: every name here is one of the package.",
+            f"`import recombine as rc` gives every name on this page: `rc.{first}`.",
         ]
         lines += [line for name, home in names for line in ("", f"::: {home}.{name}")]
         yield f"api/{group}.md", "\n".join(lines) + "\n"

@@ -5,7 +5,7 @@ A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Sp
 
 # %% [markdown]
 # # Fail, and cure
-# A decoder gets the two coordinates of a bump, perfectly disentangled, and draws it. No training
+# A decoder gets the two coordinates of a bump, perfectly disentangled, and renders it. No training
 # image has its bump inside a square. Does it generalize?
 
 # %%

@@ -111,6 +111,22 @@ def test_pages_in_a_browser(browser, accessibility, address, page, width, scheme
     assert accessibility() == []
 
 
+def test_figures_fit_a_wide_page_and_stay_sharp(browser, address):
+    visit(browser, f"{address}/papers/liang2025.html", 1400)
+    wide, smooth, small = browser.execute_script(
+        "const boxes = [...document.querySelectorAll('figure.drawing .scroll')];"
+        "const images = [...document.querySelectorAll('figure.drawing image')];"
+        "const texts = [...document.querySelectorAll('figure.drawing text')];"
+        "const size = t => parseFloat(getComputedStyle(t).fontSize)"
+        " * t.ownerSVGElement.clientWidth / t.ownerSVGElement.viewBox.baseVal.width;"
+        "return [boxes.filter(b => b.scrollWidth > b.clientWidth + 1).length,"
+        " images.filter(i => getComputedStyle(i).imageRendering !== 'pixelated').length,"
+        " Math.min(...texts.map(size))]"
+    )
+    assert (wide, smooth) == (0, 0)
+    assert small >= 9
+
+
 def test_a_paper_has_its_verdicts_figures_and_mathematics(site):
     text = (site / "papers" / "liang2025.html").read_text()
     assert "Compositional Generalization via Forced Rendering" in text
