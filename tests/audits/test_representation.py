@@ -152,6 +152,12 @@ def test_sap_ranks_codes_as_a_linear_machine_does():
         assert ours[f] == pytest.approx(gap, abs=0.1)
 
 
+def test_published_scores_are_means_over_factors(perfect):
+    for name in ("mig", "sap", "completeness", "explicitness"):
+        each = [scores[name].value for scores in perfect.factors.values()]
+        assert perfect.scores[name].value == pytest.approx(np.mean(each))
+
+
 def test_continuous_factors_are_regressed():
     rng = np.random.default_rng(5)
     z = rng.random((600, 2))
@@ -180,6 +186,8 @@ def test_folds_leave_every_level_in_training():
         (np.eye(6), columns(GRID[:5]), "5 rows, but there are 6 rows of codes"),
         (np.full((6, 2), np.nan), columns(GRID[:6]), "not finite in 6 of 6 rows"),
         ([["x"]] * 6, columns(GRID[:6]), "not an array of numbers"),
+        ([[1.0, 2.0], [3.0]], columns(GRID[:2]), "not an array of numbers"),
+        (1j * np.eye(6), columns(GRID[:6]), "complex numbers"),
         (np.eye(6), {"a": [0] * 6, "b": [0, 1] * 3}, "one level only"),
         (np.eye(6), {"a": [0, 1] * 3}, "two or more factors"),
         (np.eye(6), {"a": [0, 0, 0, 1, 1, 1], "b": [0, 0, 0, 1, 1, 1]}, "2 combinations"),

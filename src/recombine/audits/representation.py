@@ -21,6 +21,7 @@ from recombine.tables.conjunctions import Array
 
 GROUPS = 8  # groups of combinations that are left out in turn for the intervals
 LEVEL = 0.95
+PUBLISHED = ("mig", "sap", "completeness", "explicitness")  # as means over factors
 
 MEANING = {
     "decodability_held_out": "linear probe of the factor on combinations it was not trained on",
@@ -143,8 +144,8 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     (1.0, 1.0)
     """
     x = _matrix(codes)
-    if bins < 2:
-        raise Refused(f"representation() needs bins >= 2; got {bins}.")
+    if not isinstance(bins, int) or bins < 2:
+        raise Refused(f"representation() needs a whole number of bins >= 2; got {bins}.")
     z = read(factors, len(x), bins)
     if len(z.cells) < 4:
         raise Refused(
@@ -201,7 +202,7 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     }
     single = {name: e[0] for name, e in estimates.items() if np.ndim(whole[name]) == 0}
     each = {name: e for name, e in estimates.items() if np.ndim(whole[name])}
-    for name in ("mig", "sap"):  # the published scores are means over factors
+    for name in PUBLISHED:
         means = [np.array(p[name].mean()) for p in parts]
         single[name] = _jackknife(np.array(whole[name].mean()), means)[0]
     return Representation(
@@ -245,9 +246,12 @@ def _matrix(codes: Any) -> Array:
     if hasattr(codes, "detach"):
         codes = codes.detach().cpu().numpy()
     try:
-        x = np.asarray(codes, dtype=np.float64)
+        x = np.asarray(codes)
+        x = x if np.iscomplexobj(x) else x.astype(np.float64)
     except (TypeError, ValueError) as problem:
-        raise Refused(f"The codes are not an array of numbers: {problem}.") from problem
+        raise Refused(f"The codes are not an array of numbers: {problem}") from problem
+    if np.iscomplexobj(x):
+        raise Refused("The codes are complex numbers; give real and imaginary parts as features.")
     if x.ndim < 1 or len(x) < 2:
         raise Refused(f"The codes have shape {x.shape}; give one row of features per example.")
     x = x.reshape(len(x), -1)
