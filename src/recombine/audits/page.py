@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from recombine.audits.findings import Findings
 from recombine.report.numbers import number
-
-if TYPE_CHECKING:
-    from recombine.audits.audit import Audit
 
 ROWS = 100  # combinations that the page lists
 WIDE = 40  # levels of a factor that a heat map shows
@@ -22,14 +20,14 @@ IMAGES = 6  # combinations whose images are shown
 TONES = {"right": "holds", "fails": "fails", "cannot know": "missing"}
 
 
-def page(audit: Audit) -> str:
+def page(audit: Findings) -> str:
     """Write one self-contained page."""
     design = files("recombine.report").joinpath("templates/design.css").read_text("utf-8")
     content = _content(audit, ROWS) | {"maps": _maps(audit), "pictures": _pictures(audit)}
     return str(_template("audit.html").render(**content, design=Markup(design)))
 
 
-def fragment(audit: Audit) -> str:
+def fragment(audit: Findings) -> str:
     """Write the sentences, reasons and first rows, to stand inside a notebook."""
     return str(_template("fragment.html").render(**_content(audit, 8)))
 
@@ -46,7 +44,7 @@ def _template(name: str) -> Any:
     return environment.get_template(name)
 
 
-def _content(audit: Audit, rows: int) -> dict[str, Any]:
+def _content(audit: Findings, rows: int) -> dict[str, Any]:
     shown = audit.worst[:rows]
     columns = audit.columns(shown)
     heads = [h for h in columns if h not in ("thin", "basis", "train_rows")]
@@ -74,7 +72,7 @@ def _cell(value: Any) -> str:
     return number(value) if isinstance(value, float) else str(value)[:80]
 
 
-def _maps(audit: Audit) -> list[dict[str, Any]]:
+def _maps(audit: Findings) -> list[dict[str, Any]]:
     """Mean errors over pairs of factors; combinations that were all unseen are outlined."""
     sample, table = audit.sample, audit.sample.table
     z, error = sample.cells, audit.errors.mean
@@ -124,7 +122,7 @@ def _share(error: float, top: float) -> int | None:
     return min(100, round(100 * error / top)) if error == error and top > 0 else None
 
 
-def _pictures(audit: Audit) -> list[dict[str, str]]:
+def _pictures(audit: Findings) -> list[dict[str, str]]:
     """True image and output of the worst combinations, where outputs are images."""
     shape = audit.sample.shape
     if len(shape) not in (2, 3) or min(shape[-2:]) < 4:

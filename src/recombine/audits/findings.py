@@ -1,0 +1,124 @@
+"""What an audit finds: verdicts and errors of combinations, and what they say in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recombine.audits.advice import Advice
+from recombine.audits.cells import Errors, Group
+from recombine.audits.diagnosis import Rule
+from recombine.audits.evidence import Evidence
+from recombine.audits.reasons import Reason
+from recombine.audits.sample import Sample
+from recombine.core.space import Mask
+from recombine.tables.conjunctions import Array
+
+RIGHT, FAILS, UNKNOWN = "right", "fails", "cannot know"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Errors and verdicts of all combinations, with the diagnosis and its reasons."""
+
+    sample: Sample
+    errors: Errors  # of rows that the model was not trained on
+    training: Errors  # of training rows
+    tolerance: float
+    determined: Mask  # of unseen combinations; seen ones are
+    margin: Array
+    verdict: NDArray[Any]  # right, fails or cannot know
+    basis: NDArray[Any]  # measured, or referee
+    overall: dict[str, tuple[float, float, float]]  # mean error with interval: seen, unseen, all
+    groups: tuple[Group, ...]
+    evidence: Evidence
+    rule: Rule
+    reasons: tuple[Reason, ...]
+    advice: tuple[Advice, ...]
+
+    @property
+    def diagnosis(self) -> str:
+        """The name of the diagnosis."""
+        return self.rule.diagnosis
+
+    @cached_property
+    def worst(self) -> NDArray[np.int64]:
+        """Combinations by verdict (fails, cannot know, right), the largest mean error first."""
+        rank = np.select([self.verdict == FAILS, self.verdict == UNKNOWN], [0, 1], 2)
+        error = np.where(np.isfinite(self.errors.mean), self.errors.mean, -np.inf)
+        return np.lexsort((-error, rank)).astype(np.int64)
+
+    @cached_property
+    def worse(self) -> Mask:
+        """Combinations whose error exceeds the mean error with all uncertainty; never thin ones."""
+        return ~self.errors.thin & (self.errors.low > self.overall["all"][0])
+
+    def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, list[Any]]:
+        """Columns of the cell table, the worst combinations first."""
+        rows = self.worst if rows is None else rows
+        table, seen = self.sample.table, self.sample.seen
+        names = list(zip(*table.decode(self.sample.cells[rows]), strict=True))
+        answer: dict[str, list[Any]] = {
+            name: list(levels) for name, levels in zip(table.columns, names, strict=True)
+        }
+        e = self.errors
+        return answer | {
+            "seen": [None] * len(rows) if seen is None else seen[rows].tolist(),
+            "rows": e.rows[rows].tolist(),
+            "error": _list(e.mean[rows]),
+            "low": _list(np.where(e.thin, np.nan, e.low)[rows]),
+            "high": _list(np.where(e.thin, np.nan, e.high)[rows]),
+            "thin": e.thin[rows].tolist(),
+            "worse": self.worse[rows].tolist(),
+            "train_rows": self.training.rows[rows].tolist(),
+            "train_error": _list(self.training.mean[rows]),
+            "determined": [None] * len(rows) if seen is None else self.determined[rows].tolist(),
+            "margin": _list(self.margin[rows]),
+            "verdict": self.verdict[rows].tolist(),
+            "basis": self.basis[rows].tolist(),
+        }
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Unseen combinations by verdict; all combinations if training is unknown."""
+        seen = self.sample.seen
+        rows = np.ones(len(self.verdict), dtype=bool) if seen is None else ~seen
+        return {v: int((self.verdict[rows] == v).sum()) for v in (RIGHT, FAILS, UNKNOWN)}
+
+    @property
+    def sentences(self) -> list[str]:
+        """The audit in sentences, the diagnosis first."""
+        seen, n = self.sample.seen, self.counts
+        lines = [f"Diagnosis: {self.diagnosis}. {self.rule.meaning}"]
+        if seen is None:
+            lines = [
+                "It is not known which rows the model was trained on, so seen and unseen "
+                "combinations are not told apart; mark them with train=…."
+            ]
+        else:
+            lines.append(
+                f"{int(seen.sum()):,} combinations were trained on; of {int((~seen).sum()):,} "
+                f"unseen ones the model is right at {n[RIGHT]:,} (mean error up to "
+                f"{self.tolerance:.3g}), fails at {n[FAILS]:,}, and it cannot be known at "
+                f"{n[UNKNOWN]:,}."
+            )
+        for name, text in (("seen", "seen"), ("unseen", "unseen"), ("all", "all")):
+            value, low, high = self.overall[name]
+            if isfinite(value) and (name != "all" or seen is None):
+                ends = f" [{low:.3g}, {high:.3g}]" if isfinite(low) else ""
+                lines.append(f"Mean error on {text} combinations: {value:.3g}{ends}.")
+        if self.diagnosis == "composer" and n[FAILS]:
+            lines.append("Errors above the tolerance have another cause than new combinations.")
+        worse = [g for g in self.groups if g.worse][:3]
+        if worse:
+            lines.append("; ".join(map(str, worse)) + ".")
+        return lines
+
+
+def _list(values: Array) -> list[float | None]:
+    return [v if isfinite(v) else None for v in values.tolist()]
