@@ -12,6 +12,7 @@ from torch import Tensor
 CELLS = 256  # equal parts of each line before refinement; a quarter in single precision
 REFINED = 24  # cells that are refined: the most irregular ones for their slope, and of all
 FINER = 4  # parts into which a cell is cut
+CUTS = 2  # cuts over which the shrinking of differences is judged
 FINEST = 1e-8  # smallest cell, as a share of the line, in double precision
 KINK = 1e-3  # change of slope, as a share of the slope nearby, that counts
 JUMP = 1e-6  # change of value, as a share of its range on the lines, that counts
@@ -20,14 +21,14 @@ ROUNDING = 64.0  # differences below this many units of rounding mean nothing
 
 
 class Break(NamedTuple):
-    """A place where a map has no derivative."""
+    """A place where a map has no derivative, or is not finite, or rounds too coarsely to tell."""
 
-    kind: Literal["jump", "kink"]
+    kind: Literal["jump", "kink", "not finite", "rounding"]
     line: int
     at: float
     """Position on the line, from 0 to 1."""
     size: float
-    """Change of the value at a jump, of the slope along the line at a kink."""
+    """Change of the value at a jump, of the slope along the line at a kink; rounding of values."""
 
 
 def find_break(
@@ -37,8 +38,9 @@ def find_break(
 
     When a cell is cut into four, the third differences of its values shrink by 64 where the map is
     smooth, by 4 at a kink, and not at all at a jump. The most irregular cells are cut until this
-    can be told, whatever the slope beside them. `precision` is the rounding of the map's outputs,
-    if it is coarser than that of the points. A break that no line crosses is not found.
+    can be told, whatever the slope beside them, or until rounding hides it. `precision` is the
+    rounding of the map's outputs, if it is coarser than that of the points. A break that no line
+    crosses is not found.
 
     >>> zero, one = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
     >>> find_break(torch.sin, zero, one) is None
@@ -70,28 +72,45 @@ def find_break(
     rise, chosen = torch.zeros_like(noise), []
     for i in range(len(start)):
         all_cells = cut(torch.tensor([i]), zero, 1 - 4 / count, count - 4)
+        if not (finite := all_cells.slope.isfinite().all(dim=1)).all():
+            return Break("not finite", i, float(all_cells.low[~finite][0]), float("nan"))
         rise = torch.maximum(rise, all_cells.slope.sum(dim=0) * width)
         chosen.append(all_cells.worst(width, noise, JUMP * rise))
-    cells, least = _Cells.join(chosen), noise + JUMP * rise
+    if rise.any() and (rise * width <= FINER**CUTS * noise).all():
+        return Break("rounding", 0, 0.0, float(noise.max()) / ROUNDING)
+    cells, least, hidden = _Cells.join(chosen), noise + JUMP * rise, list[_Kink]()
     while len(cells := cells.worst(width, noise, least)) and width > finest:
         parts = cut(cells.line, cells.low, width, FINER)
-        coarser = [t.repeat_interleave(FINER, dim=0) for t in cells.third[-2:]]
+        gone = parts.third[0].unflatten(0, (-1, FINER)).amax(dim=1) <= noise
+        if len(cells.third) > CUTS:
+            hidden.append(_kink(cells, width, noise, gone))
+        coarser = [t.repeat_interleave(FINER, dim=0) for t in cells.third[-CUTS:]]
         width /= FINER
         cells = replace(parts, third=[*coarser, *parts.third])
-    if not len(cells):
-        return None
+    if len(cells):
+        before, now, cuts = cells.third[0], cells.third[-1], len(cells.third) - 1
+        jump = torch.where((before < 2**cuts * now) & (now > least), now / least, 0.0)
+        if jump.any():
+            cell, output = divmod(int(jump.argmax()), jump.shape[1])
+            at, size = float(cells.low[cell]), float(now[cell, output]) / 2
+            return Break("jump", int(cells.line[cell]), at, size)
+        hidden.append(_kink(cells, width, noise, torch.ones_like(now, dtype=torch.bool)))
+    return next((k.place for k in reversed(hidden) if k.strength >= KINK), None)
+
+
+class _Kink(NamedTuple):
+    strength: float
+    place: Break
+
+
+def _kink(cells: _Cells, width: float, noise: Tensor, last: Tensor) -> _Kink:
+    """Find the clearest kink of cells, in outputs for which these are the `last` to be told."""
     before, now, cuts = cells.third[0], cells.third[-1], len(cells.third) - 1
-    jump = torch.where((before < 2**cuts * now) & (now > least), now / least, 0.0)
-    kink = (before < 5.7**cuts * now) & (now > noise)
-    kink = torch.where(kink, now / (cells.slope * width + TINY), 0.0)
-    kind: Literal["jump", "kink"] = "jump" if jump.any() else "kink"
-    strength = jump if kind == "jump" else kink
-    if kind == "kink" and float(kink.max()) < KINK:
-        return None
+    kink = (before < 5.7**cuts * now) & (now > noise) & last
+    strength = torch.where(kink, now / (cells.slope * width + TINY), 0.0)
     cell, output = divmod(int(strength.argmax()), strength.shape[1])
-    size = float(now[cell, output])
-    size = size / 2 if kind == "jump" else size / width
-    return Break(kind, int(cells.line[cell]), float(cells.low[cell]), size)
+    at, size = float(cells.low[cell]), float(now[cell, output]) / width
+    return _Kink(float(strength.max()), Break("kink", int(cells.line[cell]), at, size))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from recombine.core.show import shown
 from recombine.core.space import Points, Space
 from recombine.core.support import Support
 from recombine.diagnostics.certificate import Certificate, show
-from recombine.diagnostics.smoothness import find_break
+from recombine.diagnostics.smoothness import Break, find_break
 from recombine.diagnostics.sufficiency import (
     EXACT,
     as_composition,
@@ -148,9 +148,12 @@ def _smooth(
         other = f"; use {c.combine.instead}" if c.combine.instead else ""
         return False, f"{c.combine} is not differentiable{other}"
     z = shown.draw(space, LINES + 1, rng=rng)
+    unclear = ""
     for k, name in enumerate(space.names):
-        if problem := _component_break(c, space, k, z[:BASES]):
+        broken, problem = _component_break(c, space, k, z[:BASES])
+        if broken:
             return False, f"component {name!r} {problem}"
+        unclear = unclear or (f"component {name!r} {problem}" if problem else "")
     parts = [drawn(c, k, z[:, block]) for k, block in enumerate(space.blocks.values())]
     sizes = [part[0].numel() for part in parts]
     flat = torch.cat([part.flatten(1) for part in parts], dim=1)
@@ -159,9 +162,12 @@ def _smooth(
         blocks = rows.split(sizes, dim=1)
         return c.combine(*[b.view(-1, *p.shape[1:]) for b, p in zip(blocks, parts, strict=True)])
 
-    if broken := find_break(composed, flat[:-1], flat[1:]):
-        what = f"jumps by {broken.size:.3g}" if broken.kind == "jump" else "has a kink"
-        return False, f"{c.combine} {what} between two points of the support"
+    if breach := find_break(composed, flat[:-1], flat[1:]):
+        if breach.kind != "rounding":
+            return False, f"{c.combine} {_what(breach)} between two points of the support"
+        unclear = unclear or f"{c.combine} {_what(breach)}"
+    if unclear:
+        return None, unclear
     searched = "no jump or kink was found in the components"
     if c.combine.differentiable:
         return True, f"{c.combine} is differentiable, and {searched}"
@@ -172,8 +178,16 @@ def _smooth(
     )
 
 
-def _component_break(c: Composition, space: Space, k: int, z: Points) -> str:
-    """Describe where a component jumps or has a kink along one of its coordinates, else ""."""
+def _what(broken: Break) -> str:
+    if broken.kind == "rounding":
+        return f"rounds values by {broken.size:.2g}, too coarsely to search for jumps and kinks"
+    if broken.kind == "not finite":
+        return "is not finite"
+    return f"jumps by {broken.size:.3g}" if broken.kind == "jump" else "has a kink"
+
+
+def _component_break(c: Composition, space: Space, k: int, z: Points) -> tuple[bool, str]:
+    """Tell whether a component breaks along one of its coordinates, and describe where, if any."""
     name, part = space.names[k], c.parts[k]
     factor, block = space.factor(name), space.columns(name)
     start = np.repeat(z[:, block], factor.dim, axis=0)
@@ -188,15 +202,18 @@ def _component_break(c: Composition, space: Space, k: int, z: Points) -> str:
         precision=0.0 if weights is None else torch.finfo(weights.dtype).eps,
     )
     if broken is None:
-        return ""
+        return False, ""
+    if broken.kind == "rounding":
+        return False, f"{_what(broken)}; use double precision, or subtract its mean"
     i = int(columns[broken.line])
     where = factor.low + broken.at * (factor.high - factor.low)
     coordinate = f"{name}[{i}]" if factor.dim > 1 else name
-    if broken.kind == "jump":
-        what, advice = f"jumps by {broken.size:.3g}", "render it without hard edges or steps"
-    else:
-        what, advice = "has a kink", "use a smooth function"
-    return f"{what} where {coordinate} is {where:.4g}; {advice}"
+    advice = {
+        "jump": "render it without hard edges or steps",
+        "kink": "use a smooth function",
+        "not finite": "give it a domain on which it is defined",
+    }[broken.kind]
+    return True, f"{_what(broken)} where {coordinate} is {where:.4g}; {advice}"
 
 
 def _start(

@@ -280,8 +280,8 @@ def probe_pairs(
     k = int(label.max()) + 1
     mask = (label == torch.arange(k, device=z.device)[:, None]).to(z)
     i, j = torch.triu_indices(k, k)
-    u, v = signs((2, probes, 1, z.shape[1]), z, seed)
-    ways = [(u * mask[i]).flatten(0, 1), (v * mask[j]).flatten(0, 1)]
+    u, v = signs((2, probes, 1, *z.shape), z, seed)
+    ways = [(u * mask[i, None]).flatten(0, 1), (v * mask[j, None]).flatten(0, 1)]
     with torch.no_grad():
         pieces = [p.square().sum(dim=2) for p in _along(f, z, ways, loop, chunk)]
     squares = torch.cat(pieces).unflatten(0, (probes, len(i))).to(z)
@@ -309,7 +309,10 @@ def probe_cross(
         )
     mask = (torch.stack(label_of_probe)[:, None] == torch.arange(k, device=z.device)[:, None]).to(z)
     mask = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)  # all, then block by block
-    ways = [(u[:, None] * mask).flatten(0, 1) for u in signs((order, probes, dim), z, seed)]
+    ways = [
+        (u[:, None] * mask[:, :, None]).flatten(0, 1)
+        for u in signs((order, probes, *z.shape), z, seed)
+    ]
     with torch.no_grad():
         slopes = torch.cat(list(_along(f, z, ways, loop, chunk))).unflatten(0, mask.shape[:2])
     whole, parts = slopes[:, 0], slopes[:, 1:].sum(dim=1)
