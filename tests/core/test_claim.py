@@ -81,6 +81,16 @@ def test_equal_values_have_that_value_as_mean_and_interval(value, n):
     [
         ([1.0] * 5, {}, "needs above=, below= or both to judge 'number'"),
         ([float("nan")] * 5, {}, "needs above="),
+        (
+            [1.0] * 5,
+            {"below": float("nan")},
+            "needs a finite number to judge 'number'; got below=nan",
+        ),
+        ([1.0] * 5, {"below": float("inf")}, "got below=inf"),
+        ([1.0] * 5, {"above": 2.0, "below": 1.0}, "needs above < below .* got above=2 and below=1"),
+        (np.ones((1, 5)), {"below": 2.0}, r"one number per seed .* got shape \(1, 5\)"),
+        (np.array(5.0), {"below": 9.0}, r"got shape \(\)"),
+        (np.array(["a"] * 5), {"below": 9.0}, "needs numbers to judge 'number': could not convert"),
         ([float("nan")] * 5, {"above": 0.0}, "needs finite numbers to judge 'number'; got nan"),
         ([1.0, 2.0, float("inf"), 1.0, 1.0], {"below": 0.0}, "got inf among 5"),
         ([float("nan")], {"below": 0.0}, "got nan among 1"),

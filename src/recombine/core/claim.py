@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any, Literal, Protocol, TypeVar, get_args, overload, runtime_checkable
 
 import numpy as np
@@ -472,11 +472,19 @@ def decide(
     - what: describes the number
     - share: values are shares of cases, such as accuracies; the interval stays within 0 and 1
     """
-    v = np.asarray(values, dtype=np.float64)
+    v = _numbers(values, what)
     limits = {"above": above, "below": below}
+    for side, limit in limits.items():
+        if limit is not None and not isfinite(limit):
+            raise Refused(f"decide() needs a finite number to judge {what!r}; got {side}={limit}.")
     bounds = [f"{side} {limit:g}" for side, limit in limits.items() if limit is not None]
     if not bounds:
         raise Refused(f"decide() needs above=, below= or both to judge {what!r}; got neither.")
+    if above is not None and below is not None and not above < below:
+        raise Refused(
+            f"decide() needs above < below to judge {what!r}, or nothing can hold; got "
+            f"above={above:g} and below={below:g}."
+        )
     if not np.isfinite(v).all():
         bad = v[~np.isfinite(v)][0]
         raise Refused(
@@ -502,6 +510,20 @@ def decide(
     if outcome == OPEN:
         why += f"; the interval crosses the bound; {_seeds_needed(v, above, below, share)}"
     return Verdict(outcome, mean, (low, high), len(v), why, above, below)
+
+
+def _numbers(values: Numbers, what: str) -> Array:
+    """Return one number per seed, or refuse anything else."""
+    try:
+        v = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise Refused(f"decide() needs numbers to judge {what!r}: {problem}.") from problem
+    if v.ndim != 1:
+        raise Refused(
+            f"decide() needs one number per seed to judge {what!r}; got shape {v.shape}. Average "
+            "what belongs to one seed."
+        )
+    return v
 
 
 def _seeds_needed(values: Array, above: float | None, below: float | None, share: bool) -> str:
@@ -531,5 +553,5 @@ def exact(
     >>> exact(0.3, above=0.5, what="slope").outcome
     'does not hold'
     """
-    verdict = decide([float(value)] * LEAST, above=above, below=below, what=what)
+    verdict = decide([value] * LEAST, above=above, below=below, what=what)
     return replace(verdict, seeds=1, why=f"{verdict.why} (exact)")
