@@ -13,7 +13,7 @@ from recombine.cli.audit import audit
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.lab import lab
 from recombine.cli.parse import summary
-from recombine.cli.process import mute, open_streams, stoppable
+from recombine.cli.process import mute, open_streams, settle, stoppable
 from recombine.cli.run import run
 from recombine.cli.tables import TABLE_COMMANDS
 from recombine.core.error import Refused, nearest
@@ -76,12 +76,24 @@ def main(words: Sequence[str] | None = None) -> int:
 
     0 is success, 1 unfinished runs or unusable records, 2 a refusal in one sentence, and 128 plus
     the number of a signal an interruption.
+
+    - words: the command line; by default that of the process, which ends afterwards
     """
+    if words is not None:
+        return _guarded([*words])
+    try:
+        return _guarded(sys.argv[1:])
+    finally:
+        settle()
+
+
+def _guarded(words: list[str]) -> int:
+    """Run a command; what is refused, interrupted or cannot be written becomes an exit code."""
     output = open_streams()
     try:
         with stoppable():
             try:
-                code = _command([*(sys.argv[1:] if words is None else words)])
+                code = _command(words)
             finally:
                 sys.stdout.flush()
         if not output:
@@ -90,7 +102,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except Refused as problem:
         return _refuse(str(problem))
     except KeyboardInterrupt as problem:
-        print("\nStopped. Finished runs are kept; the same command continues.", file=sys.stderr)
+        with suppress(OSError):
+            print("\nStopped. Finished runs are kept; the same command continues.", file=sys.stderr)
         return getattr(problem, "code", 130)
     except BrokenPipeError:  # the reader, such as head, has seen enough
         mute()

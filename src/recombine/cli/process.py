@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 from types import FrameType
+from typing import TextIO
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -75,9 +76,21 @@ def _is_open(handle: int) -> bool:
     return True
 
 
-def mute() -> None:
-    """Send what is still to be printed nowhere, so that leaving raises no second error."""
+def mute(stream: TextIO | None = None) -> None:
+    """Send what a stream (default: standard output) still holds nowhere."""
     with suppress(OSError, ValueError):
         handle = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(handle, sys.stdout.fileno())
+        os.dup2(handle, (stream or sys.stdout).fileno())
         os.close(handle)
+
+
+def settle() -> None:
+    """Flush the standard streams for the last time, or mute them.
+
+    Python flushes them once more when it ends, and a failure there replaces the exit code by 120.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            mute(stream)
