@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from recombine.core.error import Refused, nearest
 from recombine.core.registry import F, enter, first_line, registry
 from recombine.core.score import Score
+from recombine.core.show import shown
 
 SIZES = ("smoke", "quick", "paper")
 RESERVED = frozenset(  # names of command-line options, which config fields may not have
@@ -54,6 +55,7 @@ class Training:
     """Learning rate."""
 
 
+@shown
 @dataclass(frozen=True)
 class History:
     """Losses and scores by training step, and why training ended."""
@@ -65,6 +67,11 @@ class History:
     stopped: bool = False  # the loss fell below `stop`
     diverged: int | None = None  # the first step whose loss was not finite
     engine: str = "turn"
+
+    def __str__(self) -> str:
+        loss = f", loss {self.loss[0]:.3g} to {self.loss[-1]:.3g}" if self.loss else ""
+        end = f", diverged at step {self.diverged}" if self.diverged is not None else ""
+        return f"History({self.end:,} steps{loss}{end}{', stopped early' * self.stopped})"
 
 
 @dataclass(frozen=True)

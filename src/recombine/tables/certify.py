@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.solve import System, solve
@@ -61,6 +62,7 @@ class Witness:
         return f"({', '.join(map(write, self.combination))}) = {' '.join(parts)}"
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Which asked combinations a table determines at one conjunction order, and how well."""
@@ -73,6 +75,10 @@ class Certificate:
     system: System
     coverage: tuple[Coverage, ...]
     never: dict[str, tuple[str, ...]]  # levels that occur in no measured row
+
+    def __str__(self) -> str:
+        count = f"{int(self.determined.sum()):,} of {len(self.asked):,} combinations"
+        return f"Certificate(order {self.order}: {count} determined)"
 
     @property
     def proof(self) -> str:

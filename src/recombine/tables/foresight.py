@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.tables import certify as certificates
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
@@ -27,6 +28,7 @@ SHOWN = 8  # rows of a printed table
 WITNESSES = 3
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Foresight:
     """Answers about the asked combinations of a table; parts that were not asked for are `None`.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from recombine.core.error import Refused, nearest
+from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables import process
 from recombine.tables.certify import Certificate
@@ -39,6 +40,7 @@ class Pick:
     gain: float
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Combinations to measure next, in order, and what they are expected to bring together."""
@@ -51,6 +53,9 @@ class Plan:
     after: float
     random: float  # what as many random combinations are expected to bring
     sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 def plan(

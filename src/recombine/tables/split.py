@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables.certify import Certificate, certify
 from recombine.tables.conjunctions import Array, Codes, conjunctions
@@ -20,6 +21,7 @@ STEPWISE = 2 * 10**9  # and operations that it may take
 ROUNDS = 20  # rounds of removing many and putting back those with too large a margin
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Split:
     """Training and test rows with the certificate of what training determines about test."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
 from recombine.core.sets import table
+from recombine.core.show import shown
 from recombine.core.space import LISTED, Factor, Mask, Space
 from recombine.core.support import Support
 from recombine.tables.conjunctions import Array, Codes
@@ -38,6 +39,7 @@ class Cells:
         return len(self.z)
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows of levels, one column per factor, and a target: `read` builds it.
