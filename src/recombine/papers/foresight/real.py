@@ -1,4 +1,4 @@
-"""The referee on real tables: one that shaped its design, and two that came late."""
+"""The referee on real tables: two that shaped its design, and two that came late."""
 
 from __future__ import annotations
 
@@ -217,21 +217,37 @@ def _judge(
 
 
 DESIGN: dict[str, Run] = {"buchwald_hartwig": {}}
+GB1: dict[str, Run] = {"gb1": {"table": "gb1", "share": 0.01}}
 OTHERS: dict[str, Run] = {name: {"table": name} for name in ("direct_arylation", "french_fries")}
 TITLES = {
     "buchwald_hartwig": "Buchwald-Hartwig yields",
+    "gb1": "log fitness of GB1 variants",
     "direct_arylation": "direct arylation yields",
     "french_fries": "ratings of french fries",
 }
-ALONE = "GB1 was to join it and was not run"
+DESIGNED = "the table was used in the design of the referee"
 SEEN = "one trial seed of these tables was seen before the referee was final"
+NOISY = (
+    "ratings of french fries are noisy: the mean of two deviates by 0.45 standard deviations of "
+    "the target, almost the ±0.5 asked for, and 0.07 are known there (0.43 of direct arylation "
+    "yields); no larger size is there to be tried"
+)
+NOISY_FAILURES = (
+    "where ratings of french fries are wrong is decided by their noise, 0.45 standard deviations: "
+    "0.73 there, 0.83 on direct arylation yields; no larger size is there to be tried"
+)
+OWN_VARIANCE = (
+    "the least lead is that over a forest's variance as a verdict on the forest itself: 0.85 "
+    "against 0.85 on direct arylation yields; on boosting and an MLP verdicts lead by 0.02 to "
+    "0.06; no larger size is there to be tried"
+)
 # Claims with a second stage (docs/decisions/9).
 STAGED = {
     *("direct_arylation_block", "french_fries_skewed", "french_fries_order"),
     *("half_further", "verdict_further"),
 }
 
-for _name, _run in (DESIGN | OTHERS).items():
+for _name, _run in (DESIGN | GB1 | OTHERS).items():
     for _support in SUPPORTS:
         _only = {"supports": "order"} if _support == "order" else {}
         claim(
@@ -246,11 +262,12 @@ for _name, _run in (DESIGN | OTHERS).items():
             source="ours",
             start=FRESH,
             second=f"{_name}_{_support}" in STAGED,
-            oracle=SEEN if _name in OTHERS else "",
+            oracle=SEEN if _name in OTHERS else DESIGNED,
         )
 
 for _group, _runs, _of, _oracle in (
-    ("design", DESIGN, "Buchwald-Hartwig yields, a table of its design", ALONE),
+    ("design", DESIGN, "Buchwald-Hartwig yields, a table of its design", DESIGNED),
+    ("gb1", GB1, "log fitness of GB1 variants, a table of its design", DESIGNED),
     ("further", OTHERS, "two further tables", SEEN),
 ):
     for _score, _width in (
@@ -288,13 +305,14 @@ for _group, _runs, _of, _oracle in (
         "foresight.real",
         name=f"known_share_{_group}",
         sentence=f"On {_of}, a fifth of the unseen combinations is known to within half a standard "
-        "deviation when 20 % are measured at random.",
+        f"deviation when {1 if _runs is GB1 else 20} % are measured at random.",
         score="known_half_random",
         above=0.2,
         what="smallest share known, of the tables",
         runs=sized(_runs),
         source="ours",
         start=FRESH,
+        reason=NOISY if _group == "further" else "",
         oracle=_oracle,
         role="headline",
     )
@@ -309,6 +327,7 @@ for _group, _runs, _of, _oracle in (
         source="ours",
         start=FRESH,
         second=f"verdict_{_group}" in STAGED,
+        reason=NOISY_FAILURES if _group == "further" else "",
         oracle=_oracle,
         role="headline",
     )
@@ -322,6 +341,7 @@ for _group, _runs, _of, _oracle in (
         runs=sized(_runs),
         source="ours",
         start=FRESH,
+        reason=OWN_VARIANCE if _group == "further" else "",
         oracle=_oracle,
     )
 claim(
@@ -331,13 +351,13 @@ claim(
     "measured combination.",
     score="refused_order",
     above=0.999,
-    what="least share of such combinations that is not called known, of three tables",
+    what="least share of such combinations that is not called known, of four tables",
     runs=sized(
-        {name: run | {"supports": "order"} for name, run in (DESIGN | OTHERS).items()},
+        {name: run | {"supports": "order"} for name, run in (DESIGN | GB1 | OTHERS).items()},
         {"supports": "order"},
     ),
     source="ours",
     start=FRESH,
-    oracle=ALONE,
+    oracle=DESIGNED,
     role="control",
 )
