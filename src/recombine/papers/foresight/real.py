@@ -244,7 +244,7 @@ OWN_VARIANCE = (
 # Claims with a second stage (docs/decisions/9).
 STAGED = {
     *("direct_arylation_block", "french_fries_skewed", "french_fries_order"),
-    *("half_further", "verdict_further"),
+    *("half_further", "verdict_further", "gb1_block"),
 }
 
 for _name, _run in (DESIGN | GB1 | OTHERS).items():
