@@ -316,6 +316,17 @@ def test_the_readout_finds_and_reads_permuted_slots():
     assert reader.score(z[400:].flip(1), truth[400:])["score"] < 0.5  # roles are kept
 
 
+def test_reading_does_not_depend_on_units():
+    truth = torch.rand(60, 2, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    slots, options = truth.flip(1).float(), {"steps": 20, "width": 16, "depth": 1}
+    plain = readout(slots, truth, **options).score(slots, truth)
+    for unit in (1e-13, 1e-9, 1e9):
+        for z, latents in ((slots * unit, truth), (slots, truth * unit)):
+            reader = readout(z, latents, **options)
+            assert reader.order == (1, 0)
+            assert reader.score(z, latents) == pytest.approx(plain, abs=1e-3)
+
+
 def test_the_readout_matches_each_image_if_asked():
     truth, z = world()
     swap = torch.rand(len(z), generator=torch.Generator().manual_seed(2)) < 0.5

@@ -151,12 +151,20 @@ class Readout:
 
 def _refuse_constant(truth: Shaped[Tensor, "n k latents"]) -> None:
     """Refuse continuous latents without variance, whose R² is undefined."""
-    spread = truth.flatten(0, 1).double().std(dim=0, correction=0)
-    if (constant := torch.nonzero(spread <= 1e-12).flatten().tolist()) != []:
+    flat = truth.flatten(0, 1).double()
+    constant = flat.std(dim=0, correction=0) <= 1e-12 * flat.abs().amax(dim=0)
+    if (at := torch.nonzero(constant).flatten().tolist()) != []:
         raise Refused(
-            f"Latent {constant[0]} is constant over these points, so its R² is undefined. Leave "
+            f"Latent {at[0]} is constant over these points, so its R² is undefined. Leave "
             "the latent out, or read at points where it varies."
         )
+
+
+def _deviation(rows: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
+    """Standard deviation of each column, and 1 where it is rounding."""
+    deviation = rows.std(dim=0)
+    noise = 8 * torch.finfo(rows.dtype).eps * rows.abs().amax(dim=0)
+    return deviation.where(deviation > noise, 1.0)
 
 
 def _matched(outputs: Tensor, truth: Tensor, latents: Latents) -> Tensor:
@@ -179,6 +187,8 @@ def slot_order(
     half, k = len(z) // 2, z.shape[1]
     table = np.empty((k, k))
     code, targets = z.cpu().double().numpy(), truth.cpu().double().numpy()
+    spread = code.std(axis=(0, 1))
+    code = code / np.where(spread > 0, spread, 1)  # the ridge has no unit
     for j in range(k):
         for i in range(k):
             ridge = Ridge(alpha=1e-3).fit(code[:half, i], targets[:half, j])
@@ -221,12 +231,13 @@ def readout(
     _refuse_constant(truth[..., : latents.continuous])
     z, truth = z.detach().float(), truth.float()
     flat = truth.flatten(0, 1)
-    mean, scale = flat.mean(dim=0), flat.std(dim=0).clamp(min=1e-6)
+    mean, scale = flat.mean(dim=0), _deviation(flat)
     mean[latents.continuous :], scale[latents.continuous :] = 0, 1  # labels stay as they are
-    slots = (z.flatten(0, 1).mean(dim=0), z.flatten(0, 1).std(dim=0).clamp(min=1e-6))
+    slots = (z.flatten(0, 1).mean(dim=0), _deviation(z.flatten(0, 1)))
     targets = (truth - mean) / scale
-    order = slot_order(z, targets)[0] if matching == "set" else None
-    ordered = z if order is None else z[:, list(order)]
+    standard = (z - slots[0]) / slots[1]
+    order = slot_order(standard, targets)[0] if matching == "set" else None
+    ordered = standard if order is None else standard[:, list(order)]
     with seeded(seed):
         network = nn.Sequential(*dense_layers(z.shape[2], *[width] * depth, latents.outputs))
 
@@ -235,7 +246,7 @@ def readout(
             outputs = _matched(outputs, targets, latents)
         return latents.errors(outputs, targets).mean()
 
-    data = Data(np.zeros((len(z), 1)), (ordered - slots[0]) / slots[1], targets)
+    data = Data(np.zeros((len(z), 1)), ordered, targets)
     options: dict[str, Any] = {"steps": steps, "batch": batch, "lr": lr, "engine": "turn"}
     fit(network, data, loss=loss, schedule=cosine(), seed=seed, **options)
     return Readout(network, latents, mean, scale, order, slots)
