@@ -127,6 +127,11 @@ BAD_FILES = {
     "unknown": "shape,color,pose\ncup,red,left\ncup,green,left\n",
     "other": "shape,color,pose,prediction\ncup,red,left,1\n",
     "words": "shape,color,pose,prediction\ncup,red,left,much\n",
+    "twice": "shape,shape,y\ncup,red,1\nball,red,2\n",
+    "answers": "low,high,y\ncup,red,1\nball,red,2\ncup,blue,2\n",
+    "holes": "shape,color,pose\ncup,red,left\ncup,,left\n",
+    "comma": "shape;color;y\ncup;red;1,5\nball;red;2,5\ncup;blue;2,25\n",
+    "said_twice": "shape,color,pose,prediction\ncup,red,left,1\ncup,red,left,2\n",
     "free": "shape,color,pose,cost\ncup,red,left,0\n",
 }  # fmt: skip
 
@@ -194,6 +199,16 @@ def bad_files(folder):
         ("plan {t} --target y --order 3 --budget 1 --cost {cost}", "dearer than the budget"),
         ("plan {t} --target y --order 3 --cost {free}", "Costs must be positive"),
         ("plan {t} --factors shape color pose --objective best", "needs a numeric target"),
+        ("certify {t} --target y --seed -1", "seed=-1"),
+        ("certify {t} --target y --cells .", "is a folder"),
+        ("certify gb2", "Did you mean 'gb1'?"),
+        ("certify {twice} --target y", "Two columns are called 'shape'"),
+        ("certify {answers} --target y", "called like a column of the answers"),
+        ("certify {t} --target y --wanted {holes}", "no value of 'color' in row 2"),
+        ("forecast {t} --target y --wanted {t}", "Every wanted combination was measured"),
+        ("forecast {comma} --separator ; --target y", "decimals with a point"),
+        ("forecast {t} --target y --predictions {said_twice}", "twice with two values"),
+        ("split {t} --target y --out {t}", "--out needs a folder"),
         ("split {t} --target y --share 2", "a share between 0 and 1"),
         ("split {t} --target y --share 0.01", "leaves no test"),
         ("split {t} --target y --keep-determined 4", "an order from 1 to 3"),
@@ -205,7 +220,7 @@ def bad_files(folder):
 def test_bad_input_is_refused_in_one_sentence_with_exit_code_2(
     bad_files, capsys, tmp_path, words, sentence
 ):
-    if words.startswith("split"):
+    if words.startswith("split") and "--out" not in words:
         words += f" --out {tmp_path}"
     code, out, err = run(capsys, *words.format(**bad_files).split())
     assert code == 2
@@ -225,3 +240,30 @@ def test_a_product_too_large_to_list_is_answered_where_asked(bad_files, capsys, 
     assert code == 0
     answer = json.loads(out)
     assert (answer["cells"], answer["asked"]) == (10**9, 2)
+
+
+def test_sentences_come_first_then_a_table(folder, capsys, tmp_path):
+    words = ["forecast", folder / "t.csv", "--target", "y", "--html", tmp_path / "new" / "f.html"]
+    _, out, _ = run(capsys, *words)
+    sentences, _, table = out.partition("\n\n")
+    assert sentences.startswith("Of 7 unseen combinations, ")
+    assert all(line.endswith(".") for line in sentences.splitlines())
+    assert table.split()[:6] == ["shape", "color", "pose", "value", "low", "high"]
+    assert len({len(line) for line in table.splitlines()}) == 1  # columns are aligned
+    assert (tmp_path / "new" / "f.html").read_text().index("unseen combinations, ") > 0
+
+
+def test_a_terminal_wraps_sentences_between_words(capsys, monkeypatch):
+    from rich.console import Console
+
+    from recombine.cli import terminal
+
+    console = Console(width=30, force_terminal=True, color_system=None)
+    monkeypatch.setattr(terminal, "out", lambda: console)
+    terminal.show(
+        "Of 7 unseen combinations, 5 are known.\n\n  " + "a table's line stays whole " * 2
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].strip() == "Of 7 unseen combinations, 5"
+    assert lines[1].strip() == "are known."
+    assert lines[3].count("whole") == 2

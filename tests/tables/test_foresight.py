@@ -1,5 +1,6 @@
 """Forecasts, verdicts and plans on small tables whose truth is known."""
 
+import inspect
 import json
 from dataclasses import replace
 
@@ -9,11 +10,13 @@ import polars as pl
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from recombine.core.error import Refused
 from recombine.tables import foresight, process
 from recombine.tables.forecast import ORDER, RANGE, tolerance
-from recombine.tables.lists import aligned, combinations_of, names_of, rows_of
+from recombine.tables.lists import aligned, briefly, combinations_of, names_of, rows_of
 from recombine.tables.read import read
 
 SHAPE = (5, 6, 4)
@@ -96,10 +99,51 @@ def test_every_kind_of_model_can_be_asked(additive):
     np.testing.assert_allclose(
         predictions_of(hot, source, asked, frame), hot.predict(one_hot(source, asked))
     )
-    with pytest.raises(Refused, match="fitted to 2 columns"):
+    with pytest.raises(Refused, match="fitted to 2 columns without names"):
         predictions_of(LinearRegression().fit(source.codes[:, :2], y), source, asked, frame)
     with pytest.raises(Refused, match="got str"):
         predictions_of("model", source, asked, frame)
+
+
+def test_estimators_get_the_columns_that_they_were_fitted_to():
+    """Names in another order, some of them, names without a header, and numbers as numbers."""
+    from recombine.tables.forecast import predictions_of
+
+    rows = pd.DataFrame(
+        [(a, b, 10.0 * b + (a == "x")) for a in "xyz" for b in (5, 10, 20)], columns=list("aby")
+    )
+    t = read(rows, ["a", "b"], "y")
+    ask = t.encode([("x", 10), ("z", 20)])
+
+    def answers(model):
+        return predictions_of(model, t, ask, names_of(t)).tolist()
+
+    def pipe(columns):
+        return make_pipeline(OneHotEncoder(handle_unknown="ignore"), LinearRegression()).fit(
+            columns, rows["y"]
+        )
+
+    for columns in (rows[["a", "b"]], rows[["b", "a"]], rows[["a", "b"]].to_numpy()):
+        assert answers(pipe(columns)) == pytest.approx([101, 200])
+    assert answers(pipe(rows[["b"]])) == pytest.approx([100 + 1 / 3, 200 + 1 / 3])
+    assert answers(lambda rows: 2 * rows["b"]) == [20, 40]
+    raw = read(rows.assign(a=[1, 1, 1, 2, 2, 2, 3, 3, 3]), ["a", "b"], "y")
+    unnamed = LinearRegression().fit(raw.codes, rows["y"])
+    with pytest.raises(Refused, match="fitted to 2 columns without names"):  # or to 1, 2, 3?
+        predictions_of(unnamed, raw, ask, names_of(raw))
+    with pytest.raises(Refused, match=r"fitted to 2 columns \(a, c\)"):
+        answers(pipe(rows[["a", "b"]].rename(columns={"b": "c"})))
+    with pytest.raises(Refused, match="cannot answer for the factor columns: This Linear"):
+        answers(LinearRegression())
+    with pytest.raises(Refused, match="cannot answer for one-hot codes"):
+        answers(torch.nn.Linear(4, 1))
+    assert len(answers(torch.nn.Linear(6, 1).double())) == 2
+    assert answers(lambda rows: torch.zeros(len(rows), 1, requires_grad=True)) == [[0.0], [0.0]]
+    for bad in (0.5, None):
+        with pytest.raises(Refused, match="one prediction per combination"):
+            answers(lambda rows, bad=bad: bad)
+    with pytest.raises(Refused, match="A prediction is 'u', not a number"):
+        answers(lambda rows: ["u"] * len(rows))
 
 
 def test_kernels_from_tables_of_half_the_factors_are_the_same(rng, monkeypatch):
@@ -178,7 +222,11 @@ def test_vectors_go_through_their_leading_components(seen):
     assert (away[made.known] < made.tolerance).mean() > 0.95
     wrong = replace(made, predictions=made.value + 3 * made.tolerance)
     assert (wrong.fails == made.known).all()
-    assert {"value_p0", "value_p5", "known", "margin"} <= set(f.table.columns)
+    first = ["a", "b", "c", "value", "low", "high", "known", "expected_error", "determined"]
+    assert f.table.columns[:10] == [*first, "margin"]
+    judged = replace(f, forecast=wrong).table
+    assert (judged["prediction_p5"] - judged["value_p5"] > 0).all()
+    assert (judged["verdict"] == "fails").sum() == made.known.sum()
 
 
 def test_measured_networks_answer_like_the_predictions(additive):
@@ -255,6 +303,80 @@ def test_wanted_combinations_only(additive):
         combinations_of(source, {"a": ["a0"], "b": ["b0"]})
     with pytest.raises(Refused, match="no level of 'a' in the table called 'zebra'"):
         combinations_of(source, [("zebra", "b0", "c0")])
+    for codes in ([[5, 0, 0]], [[-1, 0, 0]], [[0, 0]], np.zeros((0, 3))):
+        with pytest.raises(Refused, match="one column of level numbers for each of a, b, c"):
+            combinations_of(source, np.array(codes, dtype=int))
+    with pytest.raises(Refused, match="is empty"):
+        combinations_of(source, [])
+
+
+def test_measured_combinations_are_not_counted_as_unseen(additive):
+    both = np.concatenate([additive.asked[:6], additive.source.cells.z[:4]])
+    made = foresight.certify(additive.source, 1, both)
+    cut = replace(
+        additive.forecast,
+        asked=both,
+        **{
+            name: np.resize(getattr(additive.forecast, name), (10, *shape))
+            for name, shape in {"value": (1,), "answers": (1,)}.items()
+        },
+        **{n: np.resize(getattr(additive.forecast, n), 10) for n in ("low", "high", "why")},
+        judgements=(
+            replace(
+                additive.forecast.judgements[0],
+                value=additive.forecast.value[:10, 0],
+                scale=additive.forecast.judgements[0].scale[:10],
+            ),
+        ),
+    )
+    f = replace(made, forecast=cut)
+    assert (f.summary["asked"], f.summary["asked_seen"], f.summary["unseen"]) == (10, 4, 6)
+    assert f.summary["known"] + f.summary["cannot_know"] == 6
+    assert str(f).startswith("Of 6 unseen combinations")
+    assert "4 of the asked combinations were measured" in str(f)
+    with pytest.raises(Refused, match="Every wanted combination was measured"):
+        foresight.forecast(additive.source, wanted=additive.source.cells.z)
+
+
+def test_an_answer_can_be_asked_again_at_another_order(additive):
+    again = foresight.plan(additive, 1, order=2, objective="determined")
+    assert again.summary["order"] == 2
+    assert again.forecast is additive.forecast
+    assert foresight.forecast(additive, network="").certificate is additive.certificate
+    assert additive.summary["order"] == 1
+
+
+def test_what_is_not_a_table_and_names_of_answers_are_refused(additive):
+    certify = inspect.unwrap(foresight.certify)  # without the checks of types that tests have
+    for odd in ("data.csv", pl.DataFrame({"a": [1]}), None):
+        with pytest.raises(Refused, match="take a table that read"):
+            certify(odd)
+    clash = read({"low": ["x", "x", "z"], "b": ["u", "v", "u"], "y": [1.0, 2.0, 3.0]}, target="y")
+    with pytest.raises(Refused, match="factor 'low' is called like a column of the answers"):
+        foresight.plan(clash, 1)
+    for order in (0, 4):
+        with pytest.raises(Refused, match="order must be 1 to 3"):
+            foresight.certify(additive.source, order)
+    with pytest.raises(Refused, match="whole number of 0 or more; got seed=-1"):
+        foresight.certify(additive.source, seed=-1)
+    names = np.where(truth_of() > 0.3, "high", "low")
+    classes = table_of(names, np.random.default_rng(1).random(SHAPE) < 0.6)
+    with pytest.raises(Refused, match="chance of a wrong class, below 1"):
+        foresight.forecast(classes, tolerance=2)
+
+
+def test_small_units_are_no_constant():
+    y = 1e-15 * np.arange(30.0).reshape(5, 6, 1) * np.ones(SHAPE)
+    f = foresight.forecast(table_of(y, np.random.default_rng(1).random(SHAPE) < 0.6), network="")
+    assert f.forecast.known.any()
+
+
+def test_long_names_stay_different_when_they_are_shortened():
+    levels = [f"CC(C)C1=CC={k}=CC(=C1)C(C)C(C)CO" for k in range(12)]
+    assert len(set(briefly(levels, 16).values())) == 12
+    assert max(map(len, briefly(levels, 16).values())) <= 16
+    ends = ["a" * 30 + str(k) + "b" * 30 + str(k % 2) for k in range(4)]
+    assert len(set(briefly(ends, 12).values())) == 4
 
 
 def test_predictions_of_other_combinations_are_refused(additive):
@@ -270,6 +392,13 @@ def test_predictions_of_other_combinations_are_refused(additive):
         aligned(source, asked, good.with_columns(other=2.0))
     with pytest.raises(Refused, match="not numbers"):
         aligned(source, asked, rows.with_columns(guess=pl.lit("x")))
+    twice = pl.concat([good, good.with_columns(guess=2.0)])
+    with pytest.raises(Refused, match="twice with two values"):
+        aligned(source, asked, twice)
+    assert aligned(source, asked, pl.concat([good, good])).tolist() == [[1.0]] * 4
+    assert aligned(source, asked, [1, 2, 3, 4]).tolist() == [1, 2, 3, 4]  # in the asked order
+    with pytest.raises(Refused, match="has no value of 'b' in row 2"):
+        aligned(source, asked, good.with_columns(b=pl.Series([rows["b"][0], None, "b1", "b1"])))
     with pytest.raises(Refused, match="a model or predictions"):
         foresight.forecast(source, len, predictions=good)
 
@@ -286,6 +415,7 @@ def test_tables_that_cannot_be_forecast():
     full = {"a": ["x", "x", "y", "y"], "b": ["u", "v", "u", "v"], "y": [1.0, 2.0, 3.0, 4.0]}
     with pytest.raises(Refused, match="Every combination was measured"):
         foresight.forecast(read(full, target="y"))
-    for text in ("-1", "0", "half", "1 mm"):
+    assert tolerance("1E+1 SD").absolute(2.0) == 20
+    for text in ("-1", "0", "half", "1 mm", "1e999", "inf", "nan"):
         with pytest.raises(Refused, match="positive number such as"):
             tolerance(text)

@@ -1,5 +1,6 @@
 """Plans reach what exhaustive search reaches; splits keep what they promise."""
 
+import inspect
 from itertools import combinations
 
 import numpy as np
@@ -83,6 +84,27 @@ def test_plans_by_file():
     assert "Measure next" in str(f)
     assert f.summary["picks"][0]["levels"] == {"a": "x", "b": "v"}
     assert len(f.summary["picks"]) == 1
+    assert f.table["pick"].drop_nulls().to_list() == [1]
+    assert f.table.filter(pl.col("pick") == 1).row(0)[:2] == ("x", "v")
+    no_x = foresight.plan(t, 3, forbid=pl.DataFrame({"a": ["x", "y"]}))  # all with these levels
+    assert {k.combination[0] for k in no_x.plan.picks} == {"z"}
+    with pytest.raises(Refused, match="lacks the factor 'a'"):
+        foresight.plan(t, 1, forbid=pl.DataFrame({"c": ["x"]}))
+    with pytest.raises(Refused, match="costs name x, v twice with two values"):
+        foresight.plan(t, 1, cost=pl.concat([cost, cost.with_columns(price=2.0)]))
+    for budget in (0, 0.5, float("nan"), float("inf")):
+        with pytest.raises(Refused, match="budget >= 1"):
+            foresight.plan(t, budget)
+
+
+def test_a_plan_chooses_among_what_was_not_measured():
+    t = table_of([[0, 0], [1, 1], [2, 2]], (3, 3))
+    f = foresight.plan(t, 2, wanted=[("a0", "b0"), ("a1", "b1"), ("a0", "b1")])
+    assert [k.combination for k in f.plan.picks] == [("a0", "b1")]
+    full = table_of(np.indices((2, 2)).reshape(2, -1).T, (2, 2))
+    with pytest.raises(Refused, match="nothing left to measure"):
+        foresight.plan(full, 1)
+    assert str(foresight.certify(full)).startswith("Every combination was measured")
 
 
 def test_a_plan_without_gain_says_so():
@@ -144,6 +166,27 @@ def test_rows_of_one_combination_stay_together():
     assert s.test.rows == 3 * len(s.test.cells)
 
 
+def test_a_split_says_when_it_cannot_hold_out_the_share():
+    grid = np.indices((4, 4)).reshape(2, -1).T
+    s = split(table_of(grid, (4, 4)), 0.9)
+    assert s.share < 0.6
+    assert f"That is {100 * s.share:.2g} %, not 90 %" in str(s)
+    assert "not" not in str(split(table_of(grid, (4, 4)), 0.3)).split("proven")[1]
+
+
+def test_an_undetermined_split_needs_no_elimination(monkeypatch):
+    """Each test combination contains a conjunction that training lacks; certify agrees."""
+    from recombine.tables import split as module
+
+    grid = np.indices((4, 4, 4)).reshape(3, -1).T
+    rungs = ladder(table_of(grid, (4, 4, 4)))
+    agreed = [s.certificate.determined.any() for s in rungs]
+    monkeypatch.setattr(module, "certify", None)  # not called
+    assert [s.determined for s in rungs] == agreed == [0, 0]
+    assert all("training lacks" in str(s) for s in rungs)
+    assert all(0.25 < s.share < 0.36 for s in rungs)
+
+
 def test_undetermined_splits_hide_conjunctions_and_ladders_grow_harder():
     grid = np.indices((5, 5, 5)).reshape(3, -1).T
     t = table_of(grid, (5, 5, 5))
@@ -171,3 +214,7 @@ def test_splits_that_are_not_possible():
         split(t, 0.1)
     with pytest.raises(Refused, match="No combination can be held out"):
         split(t, 0.3, keep_determined=2)
+    with pytest.raises(Refused, match="No conjunction of 2 levels can be held out"):
+        split(table_of(np.repeat([[0, 0], [1, 1]], 3, axis=0), (2, 2)), 0.5, undetermined=2)
+    with pytest.raises(Refused, match="takes a table that read"):
+        inspect.unwrap(split)("data.csv")

@@ -166,9 +166,19 @@ GOOD = {"a": ["x", "y", "x", "y"], "b": ["1", "2", "2", "1"], "y": [1.0, 2.0, 3.
         ({"a": ["x"] * 4}, {}, "one level only"),
         ({"a": ["x", "y"]}, {}, "different lengths"),
         ({"y": [1.0, np.inf, 2.0, 3.0]}, {}, "infinite"),
-        ({"y": [1.0, None, None, None]}, {}, "1 rows have a target"),
+        ({"y": [1.0, None, None, None]}, {}, "1 row has a target"),
         ({"y": ["1.5", "2", "n/a", "4"]}, {}, "mixes numbers with the text 'n/a'"),
         ({"y": ["same"] * 4}, {}, "classes need 2"),
+        ({"y": ["n/a", "n/a", "n/a", "4"]}, {}, "mixes numbers with the text 'n/a'"),
+        ({"y": ["1,5", "2,5", "3", "4,25"]}, {}, "decimals with a point"),
+        ({"y": ["15 %", "2%", "3%", "4%"]}, {}, "decimals with a point"),
+        ({"y": [1e300, 2e300, 1.0, 2.0]}, {}, "give numbers below 1e"),
+        ({"y": [[1.0, 2.0], [1.0], [2.0], [3.0]]}, {}, "all need the same length"),
+        ({"y": [["u"], ["v"], ["u"], ["v"]]}, {}, "vectors need numbers"),
+        ({"a": [[1], [2], [1], [2]]}, {}, "Factor 'a' holds List"),
+        ({"a": ["x", "x ", "y", "y"]}, {}, "'x' with and without spaces"),
+        ({}, {"levels": {"y": [1, 2]}}, "not a factor or is cut into bins"),
+        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=width:2"], "levels": {"b": [1]}}, "into bins"),
         ({"w": list("wxyz")}, {"weights": "w"}, "positive numbers"),
         ({"w": [1, 0, 1, 2]}, {"weights": "w"}, "positive numbers"),
         ({}, {"factors": ["a=quantile:2", "b"]}, "need numbers"),
@@ -213,6 +223,13 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path):
     refused("f.xlsx", b"PK", "no ending that is known")
     refused("g.csv.gz", b"not packed", "cannot be read")
     refused("h.parquet", b"not parquet", "cannot be read as parquet")
+    refused("j.csv", b"a,a,b\n1,2,3\n1,3,4\n", "Two columns are called 'a'")
+    refused("k.csv", "a,b\n1,2\n".encode("utf-16"), "as in --encoding utf-16")
+    refused("l.jsonl", b'[{"a": 1, "b": 2}]', "Write one object per line")
+    refused("m.jsonl", b'{"a": {"k": 1}, "b": 2}\n{"a": {"k": 2}, "b": 3}', "'a' holds Struct")
+    packed = bytearray(gzip.compress(bytes(range(256)) * 9))
+    packed[30:40] = bytes(10)
+    refused("n.csv.gz", bytes(packed), "cannot be read")
     refused("i.csv", b"a;b\n1;2\n1;3\n", "one character", separator=";;")
     with pytest.raises(Refused, match="There is no file"):
         read(tmp_path / "missing.csv")
@@ -239,3 +256,76 @@ def test_levels_of_wanted_combinations_must_exist():
         t.encode([("z", 1)])
     with pytest.raises(Refused, match="have 1 columns"):
         t.encode([("x",)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffa,b,y\nx,u,1\nx,v,2\nz,u,3\n",
+        "a,b,y\r\nx,u,1\r\nx,v,2\r\nz,u,3\r\n",
+        "a,b,y\rx,u,1\rx,v,2\rz,u,3\r",
+        "a, b, y\nx, u, 1\nx ,v , 2\n z,u,3\n",
+        ",a,b,y\n0,x,u,1\n1,x,v,2\n2,z,u,3\n",
+        "a,b,y,\nx,u,1,\nx,v,2,\nz,u,3,\n",
+        '"a","b","y"\n"x","u","1"\n"x","v","2"\n"z","u","3"',
+    ],
+    ids=["bom", "crlf", "cr", "spaces", "index", "trailing", "quotes"],
+)
+def test_files_as_other_programs_write_them(tmp_path, text):
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    t = read(tmp_path / "t.csv", target="y")
+    assert t.decode(t.codes) == [("x", "u"), ("x", "v"), ("z", "u")]
+    assert t.y[:, 0].tolist() == [1, 2, 3]
+
+
+def test_level_names_stay_as_they_are_written(tmp_path):
+    long = "123456789012345678901"
+    (tmp_path / "t.csv").write_text(
+        f'well,"big\nname",n,day,on,y\n007,杯,1,2020-01-01,true,1\n{long},"u, v",1.0,2020-01-02,'
+        "false,-Infinity\n"
+    )
+    with pytest.raises(Refused, match="infinite"):
+        read(tmp_path / "t.csv", target="y")
+    t = read(tmp_path / "t.csv", ["well", "big\nname", "day", "on"])
+    assert [t.levels(c) for c in t.columns] == [
+        ("007", long), ("u, v", "杯"), ("2020-01-01", "2020-01-02"), ("False", "True"),
+    ]  # fmt: skip
+    assert t.encode([("7", "杯", "2020-01-02", "true")]).tolist() == [[0, 1, 1, 1]]
+    with pytest.raises(Refused, match="'n' has one level only"):  # 1 and 1.0 are one number
+        read(tmp_path / "t.csv", ["well", "n"])
+
+
+def test_dataframes_as_people_have_them():
+    rows = {"a": ["x", "x", "z"], "y": [1.0, 2.0, 3.0]}
+    days = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-02"])
+    assert read(pd.DataFrame(rows | {"b": days}), target="y").levels("b")[0] == "2020-01-01"
+    cut_ = pd.DataFrame(rows | {"b": pd.cut([1, 2, 3], 2)})
+    assert read(cut_, target="y").levels("b")[1] == "(2.0, 3.0]"
+    numbered = pd.DataFrame([[1, 2, 3.0], [2, 3, 4.0], [1, 3, 4.0]])
+    assert read(numbered, [0, 1], 2).columns == ("0", "1")
+    assert read(numbered.to_numpy(), [0, 1], 2).columns == ("0", "1")
+    assert read([dict(enumerate(r)) for r in numbered.to_numpy().tolist()], target=2).rows == 3
+    assert read(pl.LazyFrame(rows | {"b": [1, 2, 2]}), target="y").rows == 3
+    records = np.array(
+        [("p", 1, 2.0), ("q", 2, 3.0)], dtype=[("a", "U1"), ("b", int), ("y", float)]
+    )
+    assert read(records, target="y").columns == ("a", "b")
+    with pytest.raises(Refused, match="Two columns are called 'a'"):
+        read(numbered.set_axis(["a", "a", "y"], axis=1), target="y")
+    missing = pd.DataFrame({"a": pd.Series(["x", pd.NA, "z"], dtype=object), "b": [1, 2, 2]})
+    with pytest.raises(Refused, match="no value in row 2"):
+        read(missing)
+
+
+def test_a_column_of_images_is_a_vector_target():
+    rows = [
+        {"a": a, "b": b, "y": None if a == b == 1 else np.full((2, 2), a + b)}
+        for a in range(2)
+        for b in range(3)
+    ]
+    t = read(rows, target="y")
+    assert t.targets == ("y[0]", "y[1]", "y[2]", "y[3]")
+    assert t.measured.tolist() == [True] * 4 + [False, True]
+    assert t.cells.y[-1].tolist() == [3.0] * 4
+    frame = pl.DataFrame({"a": [0, 0, 1], "b": [0, 1, 1], "y": [[1.0, 2.0], [3.0, 4.0], None]})
+    assert read(frame, target="y").y[1].tolist() == [3.0, 4.0]

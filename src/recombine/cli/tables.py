@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recombine.cli.parse import leading, parse, summary
-from recombine.core.error import Refused
+from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ def plan(words: list[str]) -> int:
 def split(words: list[str]) -> int:
     """Split a table into training and test combinations of certified difficulty."""
     from recombine.cli.own_options import Splitting
-    from recombine.cli.terminal import print_json
+    from recombine.cli.terminal import print_json, show
     from recombine.tables import split as splits
 
     table, options = _open(words, Splitting, "split", summary(split))
@@ -101,7 +101,7 @@ def split(words: list[str]) -> int:
         print_json(answers if options.ladder else answers[0])
     else:
         for s, folder in zip(made, folders, strict=True):
-            print(f"{s}\nFiles: {folder}/train.csv, test.csv and certificate.json")
+            show(f"{s}\nFiles: {folder}/train.csv, test.csv and certificate.json")
     return 0
 
 
@@ -114,6 +114,8 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
     options = parse(kind, rest, f"{command} FILE", about)
     if file is None:
         raise Refused(f"'recombine {command}' needs a table first, as in: {command} data.csv.")
+    from pathlib import Path
+
     from recombine.tables.datasets import DATASETS, dataset
     from recombine.tables.read import read
 
@@ -125,6 +127,8 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
                 "--factors, --target and --weights."
             )
         table = dataset(file)
+    elif not Path(file).suffix and not Path(file).exists():
+        raise nearest("file, and no table of the package, called", file, DATASETS)
     else:
         table = read(
             file,
@@ -139,20 +143,28 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
 
 def _show(answer: Foresight, options: Asking, keys: tuple[str, ...] = ()) -> int:
     """Write what was asked for, then print the answer."""
-    from recombine.cli.terminal import print_json, say
+    from recombine.cli.terminal import print_json, say, show
 
     if options.cells is not None:
-        answer.table.write_csv(options.cells)
+        answer.table.write_csv(_ready(options.cells))
         say(f"{len(answer.asked):,} combinations are in {options.cells}")
     if options.html is not None:
-        options.html.write_text(answer.to_html(), encoding="utf-8")
+        _ready(options.html).write_text(answer.to_html(), encoding="utf-8")
         say(f"The page is {options.html}")
     if options.json:
         summary_ = answer.summary
         print_json({k: v for k, v in summary_.items() if not keys or k in keys})
     else:
-        print(answer)
+        show(str(answer))
     return 0
+
+
+def _ready(path: Path) -> Path:
+    """Make the folder of a file that is to be written."""
+    if path.is_dir():
+        raise Refused(f"A file is needed to write to; {path} is a folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _write_split(made: Split, folder: Path) -> dict[str, Any]:
@@ -161,6 +173,8 @@ def _write_split(made: Split, folder: Path) -> dict[str, Any]:
 
     from recombine.tables.lists import rows_of
 
+    if folder.exists() and not folder.is_dir():
+        raise Refused(f"--out needs a folder; {folder} is a file.")
     folder.mkdir(parents=True, exist_ok=True)
     rows_of(made.train).write_csv(folder / "train.csv")
     rows_of(made.test).write_csv(folder / "test.csv")
@@ -172,7 +186,7 @@ def _write_split(made: Split, folder: Path) -> dict[str, Any]:
         "test": len(made.test.cells),
         "determined": made.determined,
         "margin": made.margin,
-        "proof": made.certificate.proof,
+        "proof": made.proof,
         "folder": str(folder),
     }
     (folder / "certificate.json").write_text(json.dumps(answer, indent=1), encoding="utf-8")

@@ -54,12 +54,17 @@ class Witness:
 
     def brief(self, write: Callable[[str], str]) -> str:
         """Write the sum, each level by a function that may shorten it."""
-        parts: list[str] = []
+        first, *parts = self.parts(write)
+        return f"{first} = {' '.join(parts)}"
+
+    def parts(self, write: Callable[[str], str]) -> list[str]:
+        """The combination, and the terms of its sum."""
+        parts = [f"({', '.join(map(write, self.combination))})"]
         for weight, cell in self.terms:
-            sign = "-" if weight < 0 else "+" if parts else ""
+            sign = "-" if weight < 0 else "+" if len(parts) > 1 else ""
             size = "" if abs(weight) == 1 else f"{abs(weight)}·"
             parts.append(f"{sign} {size}({', '.join(map(write, cell))})".strip())
-        return f"({', '.join(map(write, self.combination))}) = {' '.join(parts)}"
+        return parts
 
 
 @shown
@@ -123,8 +128,8 @@ def certify(
     agrees with the measured combinations takes one and the same value there.
     """
     factors = len(table.shape)
-    if not 1 <= order <= factors:
-        raise Refused(f"order must be 1 to {factors}, the number of factors; got order={order}.")
+    if not isinstance(order, int | np.integer) or not 1 <= order <= factors:
+        raise Refused(f"order must be 1 to {factors}, the number of factors; got order={order!r}.")
     cells = table.cells
     asked = table.unseen if wanted is None else np.asarray(wanted)
     system = solve(table.shape, order, cells.z, cells.weight, seed=seed)

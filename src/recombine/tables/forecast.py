@@ -28,7 +28,7 @@ COMMON = 0.05  # share of the measured combinations that makes an order seen
 KNOWN, UNCERTAIN, ORDER, RANGE, LEVEL = range(5)
 REASONS = (
     "",
-    "the interval is wider than the tolerance",
+    "the error may exceed the tolerance",
     "more factors differ from the most frequent levels than in the measured combinations",
     "the value lies beyond the measured range",
     "a level was never measured",
@@ -55,8 +55,8 @@ def tolerance(text: str | float) -> Tolerance:
     >>> tolerance("0.5sd").absolute(4.0), tolerance("3").absolute(4.0)
     (2.0, 3.0)
     """
-    parts = re.fullmatch(r"\s*(\d*\.?\d+(?:e-?\d+)?)\s*(sd)?\s*", str(text))
-    if parts is None or not float(parts[1]) > 0:
+    parts = re.fullmatch(r"\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(sd)?\s*", str(text), re.IGNORECASE)
+    if parts is None or not 0 < float(parts[1]) < np.inf:
         raise Refused(f"--tolerance needs a positive number such as 0.5sd or 3; got {text!r}.")
     return Tolerance(float(parts[1]), parts[2] is not None)
 
@@ -190,9 +190,11 @@ def with_predictions(made: Forecast, predictions: Array) -> Forecast:
     """Add a trained model's answers at the asked combinations, in their order."""
     p = np.asarray(predictions, dtype=np.float64).reshape(len(predictions), -1)
     if len(p) != len(made.asked) or p.shape[1] != made.value.shape[1]:
+        wide, outputs = p.shape[1], made.value.shape[1]
         raise Refused(
-            f"Predictions have shape {p.shape}, but {len(made.asked)} combinations with "
-            f"{made.value.shape[1]} outputs are asked."
+            f"There are {len(p):,} predictions of {wide} number{'s' * (wide > 1)}; "
+            f"{len(made.asked):,} combinations with {outputs} number{'s' * (outputs > 1)} each are "
+            "asked."
         )
     if not np.isfinite(p).all():
         raise Refused("Some prediction is not a finite number; give one for every combination.")
@@ -268,6 +270,12 @@ def _classes(table: Table, asked: Codes, within: str | float, seed: int) -> Fore
     """
     from sklearn.isotonic import IsotonicRegression
 
+    limit = tolerance(within)
+    chance = 1 - SURE if limit.relative else limit.amount
+    if chance >= 1:
+        raise Refused(
+            f"For classes, --tolerance is the chance of a wrong class, below 1; got {within}."
+        )
     single = len(table.classes) == 2
     columns = [1] if single else range(len(table.classes))
     referees = tuple(fit_referee(table.shape, table.cells, c, asked, seed=seed) for c in columns)
@@ -287,8 +295,6 @@ def _classes(table: Table, asked: Codes, within: str | float, seed: int) -> Fore
     curve.fit(np.append(margin, margin.max()), np.append(right, 0.0))
     chosen, certainty = ranked([j.value for j in judgements])
     wrong = 1 - np.asarray(curve.predict(certainty), dtype=np.float64)
-    limit = tolerance(within)
-    chance = 1 - SURE if limit.relative else limit.amount
     nothing = np.full(len(asked), np.nan)
     return Forecast(
         table,
@@ -327,7 +333,7 @@ def predictions_of(
     model: Model, table: Table, asked: Codes, frame: Callable[[Codes], Any]
 ) -> Array:
     """Ask a model, and turn its answers into numbers; names of classes become their numbers."""
-    return _plain(answers_of(model, table, asked, frame), table)
+    return plain(answers_of(model, table, asked, frame), table)
 
 
 def answers_of(model: Model, table: Table, asked: Codes, frame: Callable[[Codes], Any]) -> Any:
@@ -337,9 +343,10 @@ def answers_of(model: Model, table: Table, asked: Codes, frame: Callable[[Codes]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         model.eval()
+        like = next(model.parameters(), torch.zeros(0))
+        codes = torch.from_numpy(one_hot(table, asked)).to(like.device, like.dtype)
         with torch.no_grad():
-            out = model(torch.from_numpy(one_hot(table, asked)))
-        return out.detach().cpu().numpy()
+            return _asked(model, codes, "one-hot codes of all levels").detach().cpu().numpy()
     ask = model.predict if hasattr(model, "predict") else model
     if not callable(ask):
         raise Refused(
@@ -347,23 +354,63 @@ def answers_of(model: Model, table: Table, asked: Codes, frame: Callable[[Codes]
             f"{type(model).__name__}."
         )
     width = getattr(model, "n_features_in_", None)
-    if width is None or hasattr(model, "feature_names_in_"):
+    names = [str(n) for n in getattr(model, "feature_names_in_", ())]
+    if width is None and ask is model:
         return ask(frame(asked))
-    if width == sum(table.shape):
-        return ask(one_hot(table, asked))
-    if width == len(table.shape):
-        return ask(asked)
+    if width is None or (names and set(names) <= set(table.columns)):
+        rows = frame(asked)
+        return _asked(ask, rows[names] if names else rows, "the factor columns")
+    if not names and width == sum(table.shape):
+        return _asked(ask, one_hot(table, asked), "one-hot codes of all levels")
+    if not names and width == len(table.shape):
+        if _named(model):
+            return _asked(ask, np.asarray(frame(asked), dtype=object), "level names")
+        pairs = zip(table.columns, table.space.factors, strict=True)
+        if all(
+            f.labels == tuple(map(str, range(f.levels or 0))) for n, f in pairs if n in table.kinds
+        ):
+            return _asked(ask, asked, "level numbers")
+    listed = f" ({', '.join(names[:4])}{', …' * (len(names) > 4)})" if names else " without names"
     raise Refused(
-        f"The model was fitted to {width} columns; the table has {len(table.shape)} factors with "
-        f"{sum(table.shape)} levels. Wrap it in a function of a dataframe of factor columns."
+        f"The model was fitted to {width} columns{listed}; the table has {len(table.shape)} "
+        f"factors ({', '.join(table.columns)}) with {sum(table.shape)} levels. Fit it to a "
+        "dataframe of the factor columns, or wrap it in a function of one."
     )
 
 
-def _plain(answers: Any, table: Table) -> Array:
+def _asked(ask: Callable[[Any], Any], rows: Any, what: str) -> Any:
+    """Ask an estimator or a module; what it raises becomes one sentence."""
+    try:
+        return ask(rows)
+    except Exception as problem:
+        said = (str(problem).splitlines() or [type(problem).__name__])[0].rstrip(".")
+        raise Refused(
+            f"The model cannot answer for {what}: {said}. Wrap it in a function of a dataframe of "
+            "factor columns."
+        ) from problem
+
+
+def _named(model: Any) -> bool:
+    """Whether an estimator, or the first step of a pipeline, was fitted to names of levels."""
+    steps = getattr(model, "steps", None) or getattr(model, "transformers_", None)
+    if steps:
+        return _named(steps[0][1])
+    categories = getattr(model, "categories_", ())
+    return any(np.asarray(c).dtype.kind in "OUS" for c in categories)
+
+
+def plain(answers: Any, table: Table) -> Array:
     """Turn answers into numbers; names of classes become their numbers."""
-    a = np.asarray(answers)
+    a = np.asarray(answers.detach().cpu() if hasattr(answers, "detach") else answers)
+    if a.ndim == 0:
+        raise Refused(
+            f"A model must return one prediction per combination; it returned {answers!r}."
+        )
     if not table.classes:
-        return a.astype(np.float64)
+        try:
+            return a.astype(np.float64)
+        except (TypeError, ValueError):
+            raise Refused(f"A prediction is {str(a.flat[0])!r}, not a number.") from None
     if a.ndim == 2 and a.shape[1] == len(table.classes):
         return np.asarray(a.argmax(axis=1), dtype=np.float64)
     return class_numbers(a.ravel().tolist(), table)

@@ -8,24 +8,39 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recombine.core.error import Refused
 from recombine.core.show import shown
+from recombine.core.space import Mask
 from recombine.tables import certify as certificates
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.forecast import REASONS, Forecast, predictions_of, with_network
-from recombine.tables.lists import aligned, combinations_of, costs_of, frame, match, names_of, short
+from recombine.tables.lists import (
+    aligned,
+    barred_of,
+    briefly,
+    combinations_of,
+    costs_of,
+    frame,
+    names_of,
+    short,
+    text_table,
+)
 from recombine.tables.plan import Plan
-from recombine.tables.table import Table
+from recombine.tables.table import Table, generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ANSWERS = {"value", "low", "high", "known", "expected_error", "determined", "margin", "network"}
+ANSWERS |= {"prediction", "verdict", "why"}  # columns beside the factors
 SHOWN = 8  # rows of a printed table
 WITNESSES = 3
+LINE = 100  # characters of a line
 
 
 @shown
@@ -47,6 +62,11 @@ class Foresight:
         return self.certificate.asked
 
     @cached_property
+    def asked_seen(self) -> Mask:
+        """Asked combinations that were measured."""
+        return self.source.seen(self.asked)
+
+    @cached_property
     def columns(self) -> dict[str, Any]:
         """Columns of `.table`: factor levels, then what is known about each combination."""
         names = list(zip(*self.source.decode(self.asked), strict=True)) or [()] * len(
@@ -55,25 +75,35 @@ class Foresight:
         answer: dict[str, Any] = dict(zip(self.source.columns, map(list, names), strict=True))
         answer |= dict.fromkeys(("value", "low", "high", "known", "expected_error"))
         answer |= {"determined": self.certificate.determined, "margin": self.certificate.margin}
+        if self.plan is not None:
+            numbers: list[int | None] = [None] * len(self.asked)
+            for number, at in enumerate(self.plan.at, start=1):
+                numbers[at] = number
+            answer["pick"] = numbers
         f = self.forecast
         if f is None:
             return answer
-        if f.kind == "vector":
-            del answer["value"]
-            answer |= {f"value_{t}": f.value[:, c] for c, t in enumerate(self.source.targets)}
-        else:
-            answer["value"] = self._written(f.value)
         if f.kind == "number":
             answer |= {"low": f.low, "high": f.high}
         answer |= {"known": f.known, "expected_error": f.expected_error}
-        if f.answers is not None and f.kind != "vector":
-            answer["network"] = self._written(f.answers)
-        if f.predictions is not None and f.kind != "vector":
-            answer["prediction"] = self._written(f.predictions)
+        outputs = {"value": f.value, "network": f.answers, "prediction": f.predictions}
+        for name, values in outputs.items():
+            if f.kind == "vector" and values is not None:
+                answer |= {f"{name}_{t}": values[:, c] for c, t in enumerate(self.source.targets)}
+            elif values is not None:
+                answer[name] = self._written(values)
         if f.judged is not None:
             answer["verdict"] = f.verdict.tolist()
         answer["why"] = [REASONS[k] for k in f.why.tolist()]
         return answer
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Asked combinations, the most telling first: failures, then known ones, then others."""
+        f = self.forecast
+        if f is None:
+            return np.arange(len(self.asked))
+        return np.lexsort((-f.expected_error, ~f.fails, ~f.known))
 
     @cached_property
     def table(self) -> Any:
@@ -84,14 +114,13 @@ class Foresight:
     def summary(self) -> dict[str, Any]:
         """What `to_json` writes."""
         t, c = self.source, self.certificate
-        seen = int(t.seen(c.asked).sum())
         answer: dict[str, Any] = {
             "rows": t.rows,
             "cells": t.size,
             "seen": len(t.cells),
             "unseen": t.size - len(t.cells),
             "asked": len(c.asked),
-            "asked_seen": seen,
+            "asked_seen": int(self.asked_seen.sum()),
             "order": c.order,
             "determined": int(c.determined.sum()),
             "rank": c.system.rank,
@@ -113,12 +142,12 @@ class Foresight:
         if len(t.shape) == 2:
             answer["components"] = [[list(a), list(b)] for a, b in c.components]
         if self.forecast is not None:
-            f = self.forecast
+            f, new = self.forecast, ~self.asked_seen
             answer |= {
-                "unseen": len(f.asked),
-                "known": int(f.known.sum()),
-                "cannot_know": int((~f.known).sum()),
-                "fails": int(f.fails.sum()),
+                "unseen": int(new.sum()),
+                "known": int(f.known[new].sum()),
+                "cannot_know": int((~f.known)[new].sum()),
+                "fails": int(f.fails[new].sum()),
                 "tolerance": f.tolerance,
                 "judged": "predictions" if f.predictions is not None else f.network or None,
                 "expected_error": _finite(f.expected_error.mean()),
@@ -130,7 +159,7 @@ class Foresight:
                     )
                 ),
                 "reasons": {
-                    text or "known": int((f.why == k).sum()) for k, text in enumerate(REASONS)
+                    text or "known": int((f.why[new] == k).sum()) for k, text in enumerate(REASONS)
                 },
             }
         if self.plan is not None:
@@ -159,41 +188,44 @@ class Foresight:
     def witnesses(self) -> list[certificates.Witness]:
         """Witnesses of the first few determined combinations that were not measured."""
         c = self.certificate
-        rows = np.flatnonzero(c.determined & ~self.source.seen(c.asked))[:WITNESSES]
+        rows = np.flatnonzero(c.determined & ~self.asked_seen)[:WITNESSES]
         names = self.source.decode(c.asked[rows])
         return [w for w in map(c.witness, names) if w is not None]
 
     @cached_property
     def sentences(self) -> list[str]:
         """The answers in words, the most important first."""
-        return self._said_of_plan() + self._said_of_forecast() + self._said_of_certificate()
-
-    def _said_of_plan(self) -> list[str]:
-        return [] if self.plan is None else [self.plan.sentence]
+        plan = [] if self.plan is None else [self.plan.sentence]
+        if self.plan is None and self.forecast is None:
+            return self._said_of_certificate()
+        return plan + self._said_of_forecast() + self._said_in_short()
 
     def _said_of_forecast(self) -> list[str]:
         f = self.forecast
         if f is None:
             return []
-        known, size = int(f.known.sum()), len(f.asked)
+        new = ~self.asked_seen
+        known, size = int(f.known[new].sum()), int(new.sum())
         within = f"to ±{f.tolerance:.3g}"
         if f.kind == "classes":
-            within = f"with a chance of {100 * f.tolerance:.2g} % to be wrong at most"
-        said = [f"Of {size:,} unseen combinations, {known:,} are known {within}"]
+            within = f"with a chance of at most {100 * f.tolerance:.2g} % to be wrong"
+        fails = f"{int(f.fails[new].sum()):,} of them."
+        said = [f"Of {size:,} unseen combinations, {known:,} {_are(known)} known {within}"]
         if f.predictions is not None:
-            said[0] += f"; your model fails on {int(f.fails.sum()):,} of them."
+            said[0] += f"; your model fails on {fails}"
         elif f.answers is not None:
-            said[0] += (
-                f"; a network such as {f.network} will fail on {int(f.fails.sum()):,} of them."
-            )
+            said[0] += f"; a network such as {f.network} will fail on {fails}"
         else:
             said[0] += "."
         if known < size:
-            counts = {text: int((f.why == k).sum()) for k, text in enumerate(REASONS) if text}
+            counts = {text: int((f.why[new] == k).sum()) for k, text in enumerate(REASONS) if text}
             reasons = [(text, n) for text, n in counts.items() if n]
             why = "; ".join(f"for {n:,}, {text}" for text, n in reasons)
             why = reasons[0][0] if len(reasons) == 1 else why
             said.append(f"{size - known:,} cannot be known from this table: {why}.")
+        if size < len(new):
+            seen = len(new) - size
+            said.append(f"{seen:,} of the asked combinations {_were(seen)} measured; see .table.")
         if f.kind == "number" and f.referees[0].noise is None:
             said.append(
                 "Too few combinations were measured more than once; repeats, for instance three "
@@ -205,28 +237,41 @@ class Foresight:
         )
         return said
 
+    def _said_in_short(self) -> list[str]:
+        c = self.certificate
+        good = int(c.determined.sum())
+        margins = ""
+        if good:
+            margin = np.nanquantile(c.margin, [0.5, 1.0])
+            margins = f", with margins of {margin[0]:.3g} at the median and {margin[1]:.3g} at most"
+        return [
+            f"{good:,} of {len(c.asked):,} asked combinations {_are(good)} determined at order "
+            f"{c.order}{margins}."
+        ]
+
     def _said_of_certificate(self) -> list[str]:
         c, t = self.certificate, self.source
         good = int(c.determined.sum())
-        first = (
-            f"Of {len(c.asked):,} asked combinations, {good:,} are determined at order {c.order}: "
-            "every sum over conjunctions of that order that fits the table agrees there"
-        )
-        said = [f"{first} ({c.proof})."]
+        if not len(c.asked):
+            return ["Every combination was measured; there is nothing to determine."]
+        law = f"conjunctions of at most {c.order} factors" if c.order > 1 else "single factors"
+        said = [
+            f"Of {len(c.asked):,} asked combinations, {good:,} {_are(good)} determined at order "
+            f"{c.order}: every sum over {law} that fits the table agrees there ({c.proof})."
+        ]
         if good:
             margin = np.nanquantile(c.margin, [0.5, 1.0])
             said.append(
-                f"Their margins (variance of the value, in units of one measurement's) are "
-                f"{margin[0]:.3g} at the median and {margin[1]:.3g} at most."
+                f"The variance of a value there is {margin[0]:.3g} times that of one measurement "
+                f"at the median, and {margin[1]:.3g} times at most (the margin)."
             )
-        for k in c.coverage:
-            said.append(
-                f"{k.strength}-way coverage {100 * k.share:.1f} %: {k.covered:,} of {k.possible:,} "
-                f"conjunctions of {k.strength} level{'s' * (k.strength > 1)} are measured, "
-                f"{k.thin:,} of them in one combination only."
-            )
+        if seen := int(self.asked_seen.sum()):
+            said.append(f"{seen:,} of the asked combinations {_were(seen)} measured.")
+        shares = [f"{k.strength}-way {100 * k.share:.3g} %" for k in c.coverage]
+        said.append(f"Coverage: {', '.join(shares)}.")
         for name, levels in c.never.items():
-            said.append(f"Never measured of {name}: {', '.join(map(short, levels[:SHOWN]))}.")
+            more = f" and {len(levels) - SHOWN:,} more" if len(levels) > SHOWN else ""
+            said.append(f"Never measured of {name}: {', '.join(map(short, levels[:SHOWN]))}{more}.")
         if len(t.shape) == 2 and len(c.components) > 1:
             said.append(
                 f"The table has {len(c.components)} connected components; a combination across two "
@@ -234,34 +279,89 @@ class Foresight:
             )
         return said
 
-    def __str__(self) -> str:
-        lines = [*self.sentences]
-        if self.plan is not None:
-            lines += ["", "Measure next:"]
-            for at, k in enumerate(self.plan.picks[: 3 * SHOWN], start=1):
-                lines.append(f"{at:>3}. {', '.join(map(short, k.combination))}: {k.reason}")
-        elif self.forecast is not None:
-            lines += ["", *self._listed()]
-        elif self.witnesses:
-            lines += ["", "Witnesses:"]
-            lines += [f"  {w.brief(short)}" for w in self.witnesses if len(w.terms) <= 2 * SHOWN]
-        return "\n".join(lines)
+    def brief(self, length: int = 28) -> list[dict[str, str]]:
+        """Short names of the levels of each factor, all different."""
+        return [briefly(f.labels, length) for f in self.source.space.factors]
 
-    def _listed(self) -> list[str]:
-        """The combinations with the largest expected error among the known ones, or the others."""
-        f = self.forecast
-        if f is None:
-            return []
-        order = np.lexsort((-f.expected_error, ~f.fails, ~f.known))[:SHOWN]
-        names = self.source.decode(f.asked[order])
-        lines = []
-        for name, at in zip(names, order, strict=True):
-            value = self._written(f.value[at : at + 1])[0] if f.kind != "vector" else "a vector"
-            text = value if isinstance(value, str) else f"{value:.3g}"
-            if f.kind == "number":
-                text += f" (from {f.low[at]:.3g} to {f.high[at]:.3g})"
-            state = REASONS[f.why[at]] or ("fails" if f.fails[at] else "known")
-            lines.append(f"  {', '.join(map(short, name))}: {text}; {state}")
+    def __str__(self) -> str:
+        lines = [*self.sentences, ""]
+        if self.plan is not None:
+            names = self.brief()
+            lines.append("Measure next:")
+            for at, k in enumerate(self.plan.picks[: 3 * SHOWN], start=1):
+                levels = ", ".join(n[x] for n, x in zip(names, k.combination, strict=True))
+                lines += [f"{at:>3}. {levels}", f"     {k.reason}"]
+            if (left := len(self.plan.picks) - 3 * SHOWN) > 0:
+                lines.append(f"     and {left:,} more: .table, or --cells FILE")
+        elif self.forecast is not None:
+            lines += self._listed(self.forecast)
+        else:
+            lines += self._covered() + self._witnessed()
+        return "\n".join(lines).rstrip()
+
+    @property
+    def coverage(self) -> tuple[list[str], list[list[str]]]:
+        """The table of coverage: heads and rows."""
+        heads = ["coverage", "possible", "measured", "share", "in one combination only"]
+        return heads, [
+            [
+                f"{k.strength}-way",
+                f"{k.possible:,}",
+                f"{k.covered:,}",
+                f"{100 * k.share:.1f} %",
+                f"{k.thin:,}",
+            ]
+            for k in self.certificate.coverage
+        ]
+
+    def _covered(self) -> list[str]:
+        return text_table(*self.coverage, left=1)
+
+    def _witnessed(self) -> list[str]:
+        """Witnesses that can be read."""
+        lines = [f"  {text}" for text in self.witness_texts(20)]
+        return ["", "Witnesses:", *lines] if lines else []
+
+    def witness_texts(self, length: int) -> list[str]:
+        """Witnesses of few terms, on one line or on one per term."""
+        names = {x: text for labels in self.brief(length) for x, text in labels.items()}
+        texts = []
+        for w in self.witnesses:
+            text = w.brief(names.__getitem__)
+            if len(text) > LINE:
+                first, *terms = w.parts(names.__getitem__)
+                text = "\n    ".join([f"{first} =", *terms])
+            if len(w.terms) <= 2 * SHOWN:
+                texts.append(text)
+        return texts
+
+    def _listed(self, f: Forecast) -> list[str]:
+        """The most telling combinations as lines of a table."""
+        order = self.order[:SHOWN]
+        names = self.brief(max(10, 72 // len(self.source.shape)))
+        heads = [*self.source.columns]
+        rows = [
+            [n[x] for n, x in zip(names, row, strict=True)]
+            for row in self.source.decode(f.asked[order])
+        ]
+        shown = {"value": f.value, "network": f.answers, "prediction": f.predictions}
+        for head, values in shown.items():
+            if values is not None and f.kind != "vector":
+                heads.append(head)
+                for row, value in zip(rows, self._written(values[order]), strict=True):
+                    row.append(value if isinstance(value, str) else f"{value:.3g}")
+            if head == "value" and f.kind == "number":
+                heads += ["low", "high"]
+                for row, at in zip(rows, order, strict=True):
+                    row += [f"{f.low[at]:.3g}", f"{f.high[at]:.3g}"]
+        heads.append("error")
+        heads.append("known" if f.judged is None else "verdict")
+        for row, at in zip(rows, order, strict=True):
+            state = f.verdict[at] if f.judged is not None else "yes" if f.known[at] else "no"
+            row += [f"{f.expected_error[at]:.2g}", str(state)]
+        lines = text_table(heads, rows, len(self.source.shape))
+        if (left := len(f.asked) - len(order)) > 0:
+            lines.append(f"  and {left:,} more: .table, or --cells FILE")
         return lines
 
     def _written(self, values: Array) -> list[Any]:
@@ -287,6 +387,14 @@ class Foresight:
         return heat_maps(self, rows, columns)
 
 
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
 def _finite(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
@@ -301,8 +409,29 @@ def certify(
       unmeasured ones by default
     """
     source = table.source if isinstance(table, Foresight) else table
+    if not isinstance(source, Table):
+        raise Refused(
+            f"certify(), forecast() and plan() take a table that read() made; got "
+            f"{type(source).__name__}. Read it first, as in rc.read('data.csv', target='y')."
+        )
+    if clash := sorted(set(source.columns) & ANSWERS):
+        raise Refused(
+            f"The factor {clash[0]!r} is called like a column of the answers; rename it, for "
+            f"instance {clash[0]}_."
+        )
+    generator(seed)
     asked = None if wanted is None else combinations_of(source, wanted)
     return Foresight(source, certificates.certify(source, order, asked, seed=seed))
+
+
+def _certified(table: Table | Foresight, order: int | None, wanted: Any, seed: int) -> Foresight:
+    """Certify a table, or an answer again where it is asked at another order or elsewhere."""
+    if not isinstance(table, Foresight) or wanted is not None:
+        return certify(table, 1 if order is None else order, wanted, seed=seed)
+    if order is None or order == table.certificate.order:
+        return table
+    certificate = certificates.certify(table.source, order, table.asked, seed=seed)
+    return replace(table, certificate=certificate, plan=None)
 
 
 def forecast(
@@ -311,8 +440,8 @@ def forecast(
     *,
     predictions: Any = None,
     tolerance: str | float = "0.5sd",
-    network: str = "relu3",
-    order: int = 1,
+    network: str | None = "relu3",
+    order: int | None = None,
     wanted: Any = None,
     seed: int = 0,
 ) -> Foresight:
@@ -320,16 +449,24 @@ def forecast(
 
     - model: a function of a dataframe of levels, a scikit-learn estimator or a torch module, whose
       answers are judged
-    - predictions: the same as a file or dataframe with the factor columns and a last column
-    - tolerance: how far off an answer may be: `0.5sd`, or a number in units of the target
+    - predictions: the same as a file or dataframe with the factor columns and one column more, or
+      as a list in the order of the asked combinations
+    - tolerance: how far off an answer may be: `0.5sd`, or a number in units of the target; for
+      classes, the chance of a wrong one (0.05 by default)
     - network: the kind of untrained network whose answers are forecast, or `measured`
+    - order: of the certificate; 1 by default, or that of the answer that is given
+    - wanted: combinations to ask about; all unmeasured ones by default
     """
     if model is not None and predictions is not None:
         raise Refused("forecast() takes a model or predictions; give one of them.")
     answered = model is not None or predictions is not None
-    forecasts.check_options(tolerance, network, answered=answered)
-    base = table if isinstance(table, Foresight) else certify(table, order, wanted, seed=seed)
+    forecasts.check_options(tolerance, network or "", answered=answered)
+    base = _certified(table, order, wanted, seed)
     source, asked = base.source, base.asked
+    if source.y is None:
+        raise Refused("A forecast needs a target; name its column with --target.")
+    if len(asked) and base.asked_seen.all():
+        raise Refused("Every wanted combination was measured; there is nothing to forecast.")
     answers = None if predictions is None else aligned(source, asked, predictions)
     if model is not None:
         answers = predictions_of(model, source, asked, names_of(source))
@@ -345,34 +482,43 @@ def forecast(
 
 def plan(
     table: Table | Foresight,
-    budget: int,
+    budget: float,
     *,
     objective: str = "auto",
     cost: Any = None,
     forbid: Any = None,
-    order: int = 1,
+    order: int | None = None,
     wanted: Any = None,
     tolerance: str | float = "0.5sd",
     seed: int = 0,
 ) -> Foresight:
     """Tell what to measure next.
 
+    - budget: how many combinations to measure, or how much to spend where they have costs
     - objective: `determined` (the most combinations), `error` (the lowest expected error) or
       `best` (a high target); `auto` is `error` where all are determined, else `determined`
     - cost: a file or dataframe with the factor columns and a cost; combinations without cost 1
-    - forbid: combinations that cannot be measured
+    - forbid: combinations that cannot be measured; where only some factors are named, all with
+      these levels
+    - order: of the certificate; 1 by default, or that of the answer that is given
+    - wanted: combinations to choose among; all unmeasured ones by default
     """
-    plans.check_budget(budget)
-    base = table if isinstance(table, Foresight) else certify(table, order, wanted, seed=seed)
+    plans.check(budget, objective)
+    forecasts.tolerance(tolerance)
+    base = _certified(table, order, wanted, seed)
     source = base.source
+    if not len(base.asked):
+        raise Refused("Every combination was measured; there is nothing left to measure.")
     if objective == "auto":
         objective = "error" if base.certificate.determined.all() else "determined"
+    price = None if cost is None else costs_of(source, base.asked, cost)
+    barred = base.asked_seen
+    if forbid is not None:
+        barred = barred | barred_of(source, base.asked, forbid)
+    if objective == "best" and (source.y is None or source.classes or len(source.targets) > 1):
+        raise Refused("The objective 'best' needs a numeric target; name its column with --target.")
     if objective in ("error", "best") and source.y is not None and base.forecast is None:
         base = forecast(base, tolerance=tolerance, network="", seed=seed)
-    price = None if cost is None else costs_of(source, base.asked, cost)
-    barred = None
-    if forbid is not None:
-        barred = match(source, base.asked, combinations_of(source, forbid)) >= 0
     made = plans.plan(
         base.certificate,
         base.forecast,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
+from recombine.core.space import Mask, Space
 from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.forecast import class_numbers
+from recombine.tables.forecast import class_numbers, plain
 from recombine.tables.read import load
 from recombine.tables.table import Table, distinct
 
@@ -25,6 +28,37 @@ def short(text: str, length: int = LONG) -> str:
     """
     half = (length - 1) // 2
     return text if len(text) <= length else f"{text[:half]}…{text[half + 1 - length :]}"
+
+
+def briefly(labels: Sequence[str], length: int = LONG) -> dict[str, str]:
+    """Shorten the levels of a factor such that they stay different.
+
+    >>> list(briefly(["CC(C)C1=CC2=C", "CC(C)C1=CO2=C", "OCC"], 7).values())
+    ['CC…CC2=', 'CC…CO2=', 'OCC']
+    """
+    texts = {label: short(label, length) for label in labels}
+    groups: dict[str, list[str]] = {}
+    for label, text in texts.items():
+        groups.setdefault(text, []).append(label)
+    for group in groups.values():
+        letters = zip(*group, strict=False)
+        start = max(0, sum(1 for _ in takewhile(lambda x: len(set(x)) == 1, letters)) - 1)
+        windows = {x: f"{x[: length // 4 + 1]}…{x[start:]}"[:length] for x in group}
+        if len(group) > 1 and len(set(windows.values())) == len(group):
+            texts |= windows
+        elif len(group) > 1:
+            texts |= {x: f"{short(x, length - 4)} ({k})" for k, x in enumerate(group, start=1)}
+    return texts
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Write lines of columns, the first `left` of them flush left and the others flush right."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    pads = [str.ljust if c < left else str.rjust for c in range(len(widths))]
+    return [
+        "  " + "  ".join(pad(v, w) for pad, v, w in zip(pads, row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
 
 
 def frame(columns: dict[str, Any], library: str, rows: int) -> Any:
@@ -57,28 +91,86 @@ def rows_of(source: Table) -> Any:
     return polars.DataFrame(columns, nan_to_null=True)
 
 
+def _values(labels: Sequence[str], kind: str) -> NDArray[Any]:
+    """Levels as a model was fitted to them: numbers and truth values, or names."""
+    if kind == "bool":
+        return np.array([label == "True" for label in labels])
+    if kind:
+        return np.array([float(label) for label in labels]).astype(kind)
+    return np.array(labels, dtype=object)
+
+
 def names_of(source: Table) -> Callable[[Codes], Any]:
-    """Return a function that writes combinations as a dataframe of level names."""
+    """Return a function that writes combinations as a dataframe of levels."""
 
     def written(z: Codes) -> Any:
-        columns = list(zip(*source.decode(z), strict=True))
-        named = dict(zip(source.columns, map(list, columns), strict=True))
+        named = {
+            name: _values(f.labels, source.kinds.get(name, ""))[np.asarray(z)[:, c]].tolist()
+            for c, (name, f) in enumerate(zip(source.columns, source.space.factors, strict=True))
+        }
         return frame(named, source.library, len(z))
 
     return written
 
 
 def combinations_of(source: Table, rows: Any) -> Codes:
-    """Read combinations from a file, a dataframe, or rows of level names."""
+    """Read combinations from a file, a dataframe, rows of level names, or an array of codes."""
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "iu":
-        return rows
-    if isinstance(rows, list | tuple) and rows and isinstance(rows[0], list | tuple):
+        return _codes(source, rows)
+    if not isinstance(rows, str | Path) and hasattr(rows, "__len__") and not len(rows):
+        raise Refused("The list of combinations is empty; name at least one.")
+    if isinstance(rows, list | tuple) and isinstance(rows[0], list | tuple):
         return source.encode(rows)
     data = load(rows)
     _need(source, data.columns)
     if not len(data):
         raise Refused("The list of combinations is empty; name at least one.")
-    return source.encode(data.select(source.columns).rows())
+    return source.encode(_rows(source.columns, data))
+
+
+def _codes(source: Table, z: Codes) -> Codes:
+    """Check an array of level numbers."""
+    inside = z.ndim == 2 and z.shape[1] == len(source.shape)
+    if not (inside and len(z) and (z >= 0).all() and (z < np.array(source.shape)).all()):
+        raise Refused(
+            f"An array of combinations needs one column of level numbers for each of "
+            f"{', '.join(source.columns)}, below {' and '.join(map(str, source.shape))}; got shape "
+            f"{z.shape}{f' with numbers up to {z.max()}' if z.size else ''}."
+        )
+    return z
+
+
+def _rows(columns: Sequence[str], data: Any) -> list[tuple[Any, ...]]:
+    """Level names of each row; refuse rows that lack one."""
+    part = data.select(columns)
+    for name in columns:
+        if part[name].null_count():
+            row = int(part[name].is_null().arg_max() or 0) + 1
+            raise Refused(f"The list of combinations has no value of {name!r} in row {row}.")
+    return list(part.rows())
+
+
+def barred_of(source: Table, asked: Codes, forbid: Any) -> Mask:
+    """Tell which asked combinations are forbidden; a list of some factors forbids all that fit."""
+    rows = isinstance(forbid, list | tuple) and forbid and isinstance(forbid[0], list | tuple)
+    if rows or isinstance(forbid, np.ndarray):
+        return match(source, asked, combinations_of(source, forbid)) >= 0
+    data = load(forbid)
+    at = [c for c, name in enumerate(source.columns) if name in data.columns]
+    if not at:
+        _need(source, data.columns)
+    space = Space(tuple(source.space.factors[c] for c in at))
+    part = Table(space, source.codes[:, at], columns=tuple(source.columns[c] for c in at))
+    return match(part, asked[:, at], part.encode(_rows(part.columns, data))) >= 0
+
+
+def _once(source: Table, z: Codes, values: Array, what: str) -> None:
+    """Refuse lists that say two things about one combination."""
+    first, at = distinct(z, source.shape)
+    same = np.isclose(values[first][at], values, rtol=0, atol=0, equal_nan=True)
+    if (odd := ~same.reshape(len(z), -1).all(axis=1)).any():
+        (name,) = source.decode(z[odd][:1])
+        raise Refused(f"The {what}s name {', '.join(map(short, name))} twice with two values.")
 
 
 def _need(source: Table, columns: Sequence[str]) -> None:
@@ -108,7 +200,15 @@ def match(source: Table, asked: Codes, z: Codes) -> NDArray[np.int64]:
 
 
 def aligned(source: Table, asked: Codes, predictions: Any) -> Array:
-    """Read predictions and put them in the order of the asked combinations."""
+    """Read predictions and put them in the order of the asked combinations.
+
+    Numbers, or names of classes, without factor columns are taken as they come.
+    """
+    listed = isinstance(predictions, list | tuple) and not (
+        predictions and isinstance(predictions[0], Mapping)
+    )
+    if listed or isinstance(predictions, np.ndarray):
+        return plain(predictions, source)
     data = load(predictions)
     _need(source, data.columns)
     if not source.classes and len(source.targets) > 1:
@@ -124,7 +224,8 @@ def aligned(source: Table, asked: Codes, predictions: Any) -> Array:
             raise Refused(f"The predictions in {column.name!r} hold {column.dtype}, not numbers.")
         else:
             values = column.to_numpy().astype(np.float64)[:, None]
-    z = source.encode(data.select(source.columns).rows(), "The predictions")
+    z = source.encode(_rows(source.columns, data), "The predictions")
+    _once(source, z, values, "prediction")
     at = match(source, asked, z)
     if (at < 0).any():
         (name,) = source.decode(asked[at < 0][:1])
@@ -148,9 +249,10 @@ def costs_of(source: Table, asked: Codes, cost: Any) -> Array:
     column = data[_extra(source, data, "cost")]
     if not column.dtype.is_numeric():
         raise Refused(f"The costs in {column.name!r} hold {column.dtype}, not numbers.")
-    z = source.encode(data.select(source.columns).rows(), "The costs")
-    at = match(source, asked, z)
+    z = source.encode(_rows(source.columns, data), "The costs")
     values = column.to_numpy().astype(np.float64)
     if not (values > 0).all():
         raise Refused(f"Costs must be positive; got {values[~(values > 0)][0]:g}.")
+    _once(source, z, values, "cost")
+    at = match(source, asked, z)
     return np.where(at >= 0, values[np.maximum(at, 0)], 1.0)

@@ -41,7 +41,7 @@ def pair_maps(f: Foresight, rows: str | None = None, columns: str | None = None)
     if rows is not None and rows == columns:
         raise Refused(f"A map needs two different factors; got {rows!r} twice.")
     order = sorted(range(len(t.shape)), key=lambda c: -t.shape[c])
-    pairs = [tuple(sorted(p)) for p in combinations(order, 2)]
+    pairs = list(combinations(order, 2))  # the factor with more levels in the rows
     chosen = [t.columns.index(n) for n in (rows, columns) if n is not None]
     pairs = [p for p in pairs if set(chosen) <= set(p)]
     if len(chosen) == 2:

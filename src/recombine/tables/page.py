@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from recombine.tables.lists import short
+from recombine.tables.lists import briefly
 from recombine.tables.maps import WIDE, PairMap, pair_maps
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 ROWS = 200  # combinations that the page lists
 PITCH = 18  # pixels from one cell to the next
+COLUMNS = 24  # columns of the list: targets may be images
+NAME = 18  # characters of a level in a table
 LABEL = 16  # characters of a level beside a map
 LETTER = 8  # pixels of one of them
 
@@ -40,32 +43,47 @@ def _template(name: str) -> Any:
 
 
 def _content(f: Foresight, rows: int) -> dict[str, Any]:
-    order = np.arange(len(f.asked))
-    if f.forecast is not None:
-        order = np.lexsort((-f.forecast.expected_error, ~f.forecast.fails, ~f.forecast.known))
-    shown = order[:rows]
-    heads = [k for k, v in f.columns.items() if v is not None]
-    body = [[_cell(f.columns[k][i]) for k in heads] for i in shown]
+    shown = f.order[:rows]
+    heads = [k for k, v in f.columns.items() if v is not None][:COLUMNS]
+    names = dict(zip(f.source.columns, f.brief(NAME), strict=True))
+    body = [
+        [(_cell(f.columns[k][i], names.get(k)), str(f.columns[k][i])) for k in heads] for i in shown
+    ]
+    picks = [] if f.plan is None else f.plan.picks
+    coverage, strengths = f.coverage
     return {
         "title": str(f.source),
         "sentences": f.sentences,
         "heads": heads,
         "body": body,
         "left": len(f.asked) - len(shown),
-        "picks": [] if f.plan is None else f.plan.picks,
+        "picks": [
+            {
+                "levels": [(names[c][x], x) for c, x in zip(names, k.combination, strict=True)],
+                "reason": k.reason,
+                "gain": f"{k.gain:.3g}",
+            }
+            for k in picks
+        ],
         "factors": f.source.columns,
-        "witnesses": [w.brief(short) for w in f.witnesses],
+        "coverage": coverage,
+        "strengths": strengths,
+        "unknown": "determined" if f.forecast is None else "known",
+        "witnesses": f.witness_texts(NAME),
         "maps": [_map(m) for m in pair_maps(f)],
-        "short": short,
     }
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, names: Mapping[str, str] | None) -> str:
+    if value is None:
+        return ""
+    if names is not None:
+        return names[value]
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
         return f"{value:.4g}" if np.isfinite(value) else ""
-    return short(str(value)) if len(str(value)) < 200 else str(value)[:200]
+    return str(value)
 
 
 def _map(m: PairMap) -> dict[str, Any]:
@@ -86,8 +104,8 @@ def _map(m: PairMap) -> dict[str, Any]:
         for i, j in np.ndindex(*value.shape)
         if np.isfinite(value[i, j])
     ]
-    left = [short(s, LABEL) for s in m.row_levels[: len(value)]]
-    below = [short(s, LABEL) for s in m.column_levels[: value.shape[1]]]
+    left = [*briefly(m.row_levels, LABEL).values()][: len(value)]
+    below = [*briefly(m.column_levels, LABEL).values()][: value.shape[1]]
     margin = 10 + LETTER * max(map(len, left))
     return {
         "rows": m.rows,

@@ -18,11 +18,13 @@ from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.exact import echelon, inverse_residues, random_prime, residue
 from recombine.tables.forecast import Forecast
+from recombine.tables.referee import Judgement
 from recombine.tables.table import Table
 
 CANDIDATES = 1_500  # combinations that a plan weighs against each other
 AHEAD = 1 << 24  # operations spent on looking one measurement ahead among equal picks
 DRAWS = 8  # random plans that a plan is compared with
+CHANCES = 500  # draws of what is found where a high target is looked for
 BARELY = 1.05  # a plan that gains less than this times a random one is said to gain nothing
 # Shares of the variance in orders 0, 1 and 2, and noise, where there is no target to learn from.
 DEFAULT = (0.1, 0.6, 0.3)
@@ -48,6 +50,7 @@ class Plan:
     table: Table
     objective: Objective
     z: Codes
+    at: tuple[int, ...]  # numbers of `z` among the asked combinations
     picks: tuple[Pick, ...]
     before: float
     after: float
@@ -61,7 +64,7 @@ class Plan:
 def plan(
     certificate: Certificate,
     forecast: Forecast | None,
-    budget: int,
+    budget: float,
     *,
     objective: str = "determined",
     cost: Array | None = None,
@@ -76,9 +79,7 @@ def plan(
     - forbidden: asked combinations that cannot be measured
     """
     asked = certificate.asked
-    check_budget(budget)
-    if objective not in get_args(Objective):
-        raise nearest("objective", objective, get_args(Objective))
+    check(budget, objective)
     price = np.ones(len(asked)) if cost is None else np.asarray(cost, dtype=np.float64)
     if price.shape != (len(asked),) or not (price > 0).all():
         raise Refused("Costs must be positive, one for each asked combination.")
@@ -99,14 +100,17 @@ def plan(
     return _exploit(forecast, budget, price, free, rng)
 
 
-def check_budget(budget: int) -> None:
-    """Refuse a budget that buys nothing."""
-    if budget < 1:
-        raise Refused(f"plan() needs budget >= 1; got budget={budget}.")
+def check(budget: float, objective: str) -> None:
+    """Refuse a budget that buys nothing, and objectives that do not exist."""
+    number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
+    if not number or not 1 <= budget < np.inf:
+        raise Refused(f"plan() needs budget >= 1; got budget={budget!r}.")
+    if objective not in (*get_args(Objective), "auto"):
+        raise nearest("objective", objective, (*get_args(Objective), "auto"))
 
 
 def _determine(
-    certificate: Certificate, budget: int, price: Array, free: Mask, rng: Generator
+    certificate: Certificate, budget: float, price: Array, free: Mask, rng: Generator
 ) -> Plan:
     """Measure, step by step, the combination that makes the most others determined.
 
@@ -126,7 +130,7 @@ def _determine(
     few = len(z) <= c.width
     rows = c.matrix(z).toarray() if few else c.gram(z, rng.integers(1, prime, size=len(z)))
     form = echelon(rows, prime)
-    width = min(len(form.free), budget + 4)
+    width = min(len(form.free), int(budget) + 4)
     null = form.null(rng.integers(prime, size=(len(form.free), width)))
     a = np.stack([c.sums_at(asked[lost], v, prime) for v in null.T], axis=1).astype(np.float64)
     keys = rng.integers(1, prime, size=(2, a.shape[1])).astype(np.float64)
@@ -171,13 +175,18 @@ def _determine(
     after = before + sum(counts)
     random = _random_determined(certificate, len(chosen), free, rng)
     sentence = (
-        f"Measuring {len(picks)} combinations determines {after:,} of {len(asked):,} at order "
+        f"{_measuring(len(picks))} determines {after:,} of {len(asked):,} at order "
         f"{certificate.order}, up from {before:,}; as many random ones determine {random:,.0f} on "
         "average."
     )
     if after - before <= BARELY * (random - before):
         sentence += " No gain over random measurement is to be expected."
-    return Plan(table, "determined", z, picks, before, after, random, sentence)
+    numbers = tuple(int(i) for i in chosen)
+    return Plan(table, "determined", z, numbers, picks, before, after, random, sentence)
+
+
+def _measuring(count: int) -> str:
+    return f"Measuring {count} combination{'s' * (count != 1)}"
 
 
 def _direction(a: Array, prime: int, keys: Array) -> NDArray[np.int64]:
@@ -241,7 +250,7 @@ def _covariance(table: Table, forecast: Forecast | None, z: Codes) -> tuple[Arra
 def _explore(
     certificate: Certificate,
     forecast: Forecast | None,
-    budget: int,
+    budget: float,
     price: Array,
     free: Mask,
     rng: Generator,
@@ -274,23 +283,24 @@ def _explore(
     picks = tuple(
         Pick(
             name,
-            f"it lowers the mean squared error of all asked combinations by "
-            f"{100 * gain / total:.1f} % of what it is now",
+            f"it lowers the expected squared error, over all asked combinations, by "
+            f"{100 * gain / total:.2g} %",
             float(gain),
         )
         for name, gain in zip(table.decode(z), gains, strict=True)
     )
     unit = "" if forecast is not None else " of the target's standard deviation"
     sentence = (
-        f"Measuring {len(picks)} combinations lowers the expected error from {before:.3g} to "
-        f"{after:.3g}{unit}; as many random ones lower it to {random:.3g}."
+        f"{_measuring(len(picks))} lowers the expected error from {before:.4g} to "
+        f"{after:.4g}{unit}; as many random ones lower it to {random:.4g}."
     )
     if before - after <= BARELY * (before - random):
         sentence += " No gain over random measurement is to be expected."
-    return Plan(table, "error", z, picks, before, after, random, sentence)
+    at = tuple(int(i) for i in few[chosen])
+    return Plan(table, "error", z, at, picks, before, after, random, sentence)
 
 
-def _exploit(forecast: Forecast, budget: int, price: Array, free: Mask, rng: Generator) -> Plan:
+def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: Generator) -> Plan:
     """Measure what may be the best: the highest combination in each of some posterior draws.
 
     A draw is the referee's values plus errors of its scale, correlated as the similarity process
@@ -329,20 +339,24 @@ def _exploit(forecast: Forecast, budget: int, price: Array, free: Mask, rng: Gen
             table.decode(asked[at]), judgement.value[at], low, high, gains, strict=True
         )
     )
-    draws = judgement.value[few] + sd[few] * (rng.normal(size=(DRAWS, len(few))) @ root.T)
-    after = float(np.maximum(draws[:, chosen], best).max(axis=1).mean())
-    chances = []
-    for _ in range(DRAWS):
-        luck = rng.permutation(np.flatnonzero(free))[: len(at)]
-        chances.append(max(best, *(judgement.value[luck] + sd[luck] * rng.normal(size=len(luck)))))
-    random = float(np.mean(chances))
+    drawn = _errors(judgement, at, rng.normal(size=(CHANCES, len(few))) @ root[chosen].T)
+    after = float(np.maximum(judgement.value[at] + drawn, best).max(axis=1).mean())
+    luck = np.stack([rng.choice(np.flatnonzero(free), len(at), False) for _ in range(CHANCES)])
+    drawn = _errors(judgement, luck, rng.normal(size=luck.shape))
+    random = float(np.maximum(judgement.value[luck] + drawn, best).max(axis=1).mean())
     sentence = (
         f"The best of {len(picks)} new measurements is expected to reach {after:.3g}; the best so "
         f"far is {best:.3g}, and as many random measurements are expected to reach {random:.3g}."
     )
     if after - best <= BARELY * (random - best):
         sentence += " No gain over random measurement is to be expected."
-    return Plan(table, "best", asked[at], picks, best, after, random, sentence)
+    return Plan(table, "best", asked[at], tuple(at.tolist()), picks, best, after, random, sentence)
+
+
+def _errors(judgement: Judgement, at: NDArray[np.int64], normal: Array) -> Array:
+    """Turn standard normal draws into errors of the distribution that rehearsals gave."""
+    ratio = np.quantile(judgement.ratios, np.abs(2 * ndtr(normal) - 1))
+    return np.asarray(np.sign(normal) * judgement.scale[at] * ratio)
 
 
 def expected_improvement(value: Array, sd: Array, best: float) -> Array:

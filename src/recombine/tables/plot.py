@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recombine.tables.lists import short
+from recombine.tables.lists import briefly
 from recombine.tables.maps import WIDE, pair_maps
 
 PITCH = 0.19  # inches from one cell to the next
@@ -44,8 +44,9 @@ def heat_maps(f: Foresight, rows: str | None = None, columns: str | None = None)
                         corner, 0.92, 0.92, fill=False, edgecolor="white", lw=0, hatch="/////"
                     )
                 )
-        axes.set_xticks(range(value.shape[1]), [short(s, 16) for s in m.column_levels[:WIDE]])
-        axes.set_yticks(range(value.shape[0]), [short(s, 16) for s in m.row_levels[:WIDE]])
+        names = [[*briefly(x, 16).values()] for x in (m.row_levels, m.column_levels)]
+        axes.set_xticks(range(value.shape[1]), names[1][:WIDE])
+        axes.set_yticks(range(value.shape[0]), names[0][:WIDE])
         axes.tick_params(axis="x", rotation=90)
         axes.tick_params(labelsize=7, length=2)
         axes.set_xlabel(m.columns)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,12 +26,14 @@ ALONE = 10  # rows from which a column with a level of its own in each is taken 
 CLASSES = 50  # a text target with more values is taken for an identifier
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 FORMATS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
+MISSING = ("", "NA", "NaN", "nan")  # fields of a text file that hold no value
+LARGEST = 1e100  # larger targets have no variance in floating point
 
 
 def read(
     source: Any,
-    factors: Sequence[str] | None = None,
-    target: str | Sequence[str] | None = None,
+    factors: Sequence[Any] | None = None,
+    target: Any = None,
     *,
     weights: str | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
@@ -39,23 +43,26 @@ def read(
     """Read a table: `read("data.csv", factors=["shape", "pose=quantile:8"], target="y")`.
 
     - source: a path (CSV, TSV, Parquet, JSON lines; also gzipped), any dataframe, a mapping of
-      columns, a list of dictionaries, or an array whose columns are called 0, 1, …
+      columns, a list of dictionaries, or an array whose columns are called 0, 1, …; spaces around
+      the names and fields of a CSV file do not count, nor do columns without a name
     - factors: factor columns, with a rule for continuous ones (`quantile:8`, `width:5`,
       `edges:0,10,20`); all columns but target and weights by default
-    - target: a numeric column, a text column of classes, or several numeric columns; a row
-      without a value is a combination that was not measured
+    - target: a numeric column, a text column of classes, a column of vectors or images, or several
+      numeric columns; a row without a value is a combination that was not measured
     - weights: a column of counts: how many measurements each row stands for
     - levels: all levels of a factor, where the rows may lack some
     """
     frame = load(source, separator, encoding)
-    targets = [target] if isinstance(target, str) else list(target or [])
-    others = [*targets, *([weights] if weights else [])]
-    chosen = list(factors) if factors is not None else [c for c in frame.columns if c not in others]
+    targets = _names(target)
+    others = [*targets, *_names(weights)]
+    chosen = _names(factors)
+    if factors is None:
+        chosen = [c for c in frame.columns if c not in others]
     pairs = [_rule(text, frame.columns) for text in chosen]
     named = dict(pairs)
     if len(named) < len(pairs):
         raise Refused(
-            f"A factor is named twice in {', '.join(map(str, chosen))}; name each column once, "
+            f"A factor is named twice in {', '.join(chosen)}; name each column once, "
             "with one rule for its bins."
         )
     for name in [*named, *others, *(levels or {})]:
@@ -67,9 +74,16 @@ def read(
         raise Refused(
             f"A table needs two or more factors to recombine; got {', '.join(named) or 'none'}."
         )
+    for name in levels or {}:
+        if named.get(name, "no factor"):
+            raise Refused(
+                f"levels=… names {name!r}, which is not a factor or is cut into bins; declare the "
+                "levels of factors without bins only."
+            )
     if len(frame) < 2:
-        raise Refused(f"The table has {len(frame)} rows; give at least two.")
-    y, classes = _targets(frame, targets)
+        count = f"{len(frame)} row{'s' * (len(frame) != 1)}"
+        raise Refused(f"The table has {count}; give at least two.")
+    y, classes, targets = _targets(frame, targets)
     codes, labels, limits = [], [], {}
     for name, rule in named.items():
         column, names, ends = _factor(frame[name], name, rule, (levels or {}).get(name))
@@ -87,7 +101,24 @@ def read(
         classes,
         limits,
         "pandas" if type(source).__module__.startswith("pandas") else "polars",
+        {n: kind for n, rule in named.items() if not rule and (kind := _kind(frame[n]))},
     )
+
+
+def _names(given: Any) -> list[str]:
+    """Column names from one name, several or none; numbers name the columns of an array."""
+    if given is None:
+        return []
+    return [str(n) for n in ([given] if isinstance(given, str | int) else given)]
+
+
+def _kind(s: polars.Series) -> str:
+    """What the levels of a column are in Python, where that is not text."""
+    import polars as pl
+
+    if s.dtype == pl.Boolean:
+        return "bool"
+    return "int" if s.dtype.is_integer() else "float" if s.dtype.is_numeric() else ""
 
 
 def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.DataFrame:
@@ -95,10 +126,14 @@ def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.D
     import polars as pl  # here, since it takes a moment to load
 
     if isinstance(source, str | Path):
-        return _file(Path(source), separator, encoding)
+        return _file(Path(source).expanduser(), separator, encoding)
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
     if isinstance(source, pl.DataFrame):
         return source
     if isinstance(source, np.ndarray):
+        if source.dtype.names:
+            return _frame({name: source[name] for name in source.dtype.names})
         if source.ndim != 2:
             raise Refused(f"The array has shape {source.shape}; a table has rows and columns.")
         return _frame({str(c): source[:, c] for c in range(source.shape[1])})
@@ -107,19 +142,25 @@ def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.D
             raise Refused(
                 "A list of rows needs one dictionary per row, as in [{'shape': 'cup', 'y': 1}]."
             )
-        names = dict.fromkeys(str(k) for row in source for k in row)
-        return _frame({name: [row.get(name) for row in source] for name in names})
+        keys = dict.fromkeys(k for row in source for k in row)
+        return _frame({str(k): [row.get(k) for row in source] for k in keys})
     if not type(source).__module__.startswith("pandas"):
         if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(source)
         if hasattr(source, "__dataframe__"):
             return pl.from_dataframe(source)
     if isinstance(source, Mapping) or (hasattr(source, "columns") and hasattr(source, "keys")):
+        _check_names([str(k) for k in source.keys()])  # noqa: SIM118 (dataframes)
         return _frame({str(k): source[k] for k in source.keys()})  # noqa: SIM118 (dataframes)
     raise Refused(
         f"A table cannot be read from {type(source).__name__}; give a path, a dataframe, a mapping "
         "of columns, a list of dictionaries or an array."
     )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if twice := sorted({n for n in names if n and names.count(n) > 1}):
+        raise Refused(f"Two columns are called {twice[0]!r}; give each column a name of its own.")
 
 
 def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
@@ -129,14 +170,9 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
     for name, column in columns.items():
         listed: Any = column if isinstance(column, list | tuple) else np.asarray(column)
         if not isinstance(listed, np.ndarray) or listed.dtype.kind not in "biuf":
-            values = listed.tolist() if isinstance(listed, np.ndarray) else listed
-            listed = [None if v is None or v != v else v for v in values]
-            kinds = {str if isinstance(v, str) else type(v) for v in listed if v is not None}
-            if len(kinds) > 1 and not kinds <= {int, float, bool}:
-                raise Refused(
-                    f"Column {name!r} mixes {' and '.join(sorted(k.__name__ for k in kinds))}; "
-                    "write all of its values as text or all as numbers."
-                )
+            listed = _values(name, listed.tolist() if isinstance(listed, np.ndarray) else listed)
+        elif listed.ndim != 1:
+            listed = [] if not listed.ndim else listed.reshape(len(listed), -1).tolist()
         series.append(pl.Series(name, listed, strict=False))
     if len({len(s) for s in series}) > 1:
         raise Refused(
@@ -144,6 +180,35 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
             f"{', '.join(f'{s.name} {len(s)}' for s in series)}."
         )
     return pl.DataFrame(series)
+
+
+def _values(name: str, listed: Any) -> list[Any]:
+    """Values of one kind with `None` where one is missing; vectors become flat lists."""
+    from datetime import date, time, timedelta
+
+    if isinstance(listed, str) or not isinstance(listed, list | tuple):
+        listed = [listed]
+    values = [
+        np.asarray(v).ravel().tolist() if isinstance(v, list | tuple | np.ndarray) else v
+        for v in (None if _absent(v) else v for v in listed)
+    ]
+    kinds = {str if isinstance(v, str) else type(v) for v in values if v is not None}
+    if len(kinds) > 1 and not kinds <= {int, float, bool, np.float64}:
+        raise Refused(
+            f"Column {name!r} mixes {' and '.join(sorted(k.__name__ for k in kinds))}; "
+            "write all of its values as text or all as numbers."
+        )
+    plain = (str, int, float, bytes, list, Mapping, date, time, timedelta, np.generic)
+    if any(not issubclass(k, plain) for k in kinds):
+        return [None if v is None else str(v) for v in values]
+    return values
+
+
+def _absent(value: Any) -> bool:
+    """Whether a value is None, not a number, or the missing value of a dataframe."""
+    if value is None or (isinstance(value, float) and value != value):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def _file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
@@ -154,14 +219,14 @@ def _file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
     suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
     if suffix not in FORMATS:
         raise Refused(
-            f"{path.name} has no ending that is known; use .csv, .tsv, .parquet or .jsonl, gzipped "
+            f"{path} has no ending that is known; use .csv, .tsv, .parquet or .jsonl, gzipped "
             "or not."
         )
     try:
         content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
     except FileNotFoundError:
         raise Refused(f"There is no file {str(path)!r}.") from None
-    except (OSError, EOFError) as problem:
+    except (OSError, EOFError, zlib.error) as problem:
         raise Refused(f"{path} cannot be read: {problem}.") from problem
     if not content.strip():
         raise Refused(f"{path.name} is empty; a table needs a header and rows.")
@@ -176,9 +241,14 @@ def _file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
             raise Refused(f"--separator needs one character; got {mark!r}.")
         return _csv(text, mark)
     except pl.exceptions.PolarsError as problem:
+        advice = {
+            "csv": "Check the separator, and that every row has as many fields as the header.",
+            "JSON lines": 'Write one object per line, as in {"shape": "cup", "y": 1}.',
+            "parquet": "Is it a Parquet file, and complete?",
+        }
         raise Refused(
             f"{path.name} cannot be read as {FORMATS[suffix]}: {str(problem).splitlines()[0]}. "
-            "Check the separator, and that every row has as many fields as the header."
+            f"{advice[FORMATS[suffix]]}"
         ) from problem
 
 
@@ -187,35 +257,51 @@ def _decode(name: str, content: bytes, encoding: str) -> bytes:
     try:
         text = content.decode(encoding)
     except (UnicodeDecodeError, LookupError) as problem:
+        guess = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
         raise Refused(
             f"{name} is not text in {encoding} ({problem}). Save it as UTF-8, or name its encoding "
-            "as in --encoding latin-1."
+            f"as in --encoding {guess}."
         ) from problem
     return content if encoding.lower() in ("utf-8", "utf8") else text.encode()
 
 
 def _csv(text: bytes, separator: str) -> polars.DataFrame:
-    """Read CSV; look at all rows only if the first ones mislead about a column's type."""
+    """Read CSV: a column is numbers if all of its fields are, else text as it is written."""
     import polars as pl
 
-    for rows in (10_000, None):
-        try:
-            return pl.read_csv(
-                io.BytesIO(text),
-                separator=separator,
-                infer_schema_length=rows,
-                null_values=["", "NA", "NaN", "nan"],
-                raise_if_empty=False,
-            )
-        except pl.exceptions.ComputeError:
-            if rows is None:
-                raise
-    raise AssertionError
+    if b"\n" not in text:
+        text = text.replace(b"\r", b"\n")
+    lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8-sig"), delimiter=separator)
+    header = [name.strip() for name in next((row for row in lines if row), [])]
+    _check_names(header)
+    frame = pl.read_csv(
+        io.BytesIO(text), separator=separator, infer_schema=False, raise_if_empty=False
+    )
+    if len(header) != frame.width:
+        header = frame.columns
+    return pl.DataFrame(
+        [_typed(s.alias(name)) for name, s in zip(header, frame, strict=True) if name]
+    )
 
 
-def _rule(text: Any, columns: Sequence[str]) -> tuple[str, str]:
+def _typed(s: polars.Series) -> polars.Series:
+    """Read text as numbers or truth values where all of it is; codes such as 007 stay text."""
+    import polars as pl
+
+    text = s.str.strip_chars()
+    text = text.set(text.is_in(MISSING), None)
+    for kind in (pl.Int64, pl.Float64):
+        numbers = text.cast(kind, strict=False)
+        if numbers.null_count() == text.null_count():
+            codes = text.str.contains(r"^[+-]?(0[0-9]|[0-9]{17,}$)")
+            return text if codes.any() else numbers
+    if text.drop_nulls().is_in(["true", "false"]).all():
+        return (text == "true").alias(s.name)
+    return text
+
+
+def _rule(text: str, columns: Sequence[str]) -> tuple[str, str]:
     """Split `pose=quantile:8` into the column and its rule; a column may contain `=` itself."""
-    text = str(text)
     if text in columns:
         return text, ""
     name, _, rule = text.partition("=")
@@ -239,11 +325,16 @@ def _factor(
     """Number the levels of a column; return codes, names and the edges of its bins."""
     import polars as pl
 
+    if s.dtype.is_nested() or s.dtype in (pl.Object, pl.Binary):
+        raise Refused(
+            f"Factor {name!r} holds {s.dtype}; a level is one number, text, date or truth value."
+        )
     if s.null_count() or (s.dtype.is_float() and s.is_nan().any()):
         empty = s.is_null() | (s.is_nan() if s.dtype.is_float() else False)
+        others = f" and {int(empty.sum()) - 1:,} others" if empty.sum() > 1 else ""
         raise Refused(
-            f"Factor {name!r} has no value in row {int(empty.arg_max() or 0) + 1} and "
-            f"{int(empty.sum()) - 1} others. Name the missing level, or leave these rows out."
+            f"Factor {name!r} has no value in row {int(empty.arg_max() or 0) + 1}{others}. Name "
+            "the missing level, or leave such rows out."
         )
     if rule:
         if not s.dtype.is_numeric():
@@ -263,10 +354,17 @@ def _factor(
                 f"it into bins, as in {name}=quantile:8."
             )
     names = [name_of(v) for v in known.to_list()]
+    bare = [n.strip() for n in names]
+    if len(set(bare)) < len(bare):
+        twice = next(n for n in bare if bare.count(n) > 1)
+        raise Refused(
+            f"Factor {name!r} has the level {twice!r} with and without spaces around it; take "
+            "them off."
+        )
     if s.dtype == pl.String:
         codes = s.cast(pl.Enum(known)).to_physical().to_numpy()
     else:
-        codes = np.unique(s.to_numpy(), return_inverse=True)[1]
+        codes = s.rank("dense").to_numpy() - 1
     codes = np.asarray(codes, dtype=np.int64)
     if declared is not None:
         every = [name_of(v) for v in declared]
@@ -306,37 +404,79 @@ def _check_levels(name: str, levels: int, rows: int) -> None:
         )
 
 
-def _targets(frame: polars.DataFrame, names: Sequence[str]) -> tuple[Array | None, tuple[str, ...]]:
-    """Read target columns; a single column of text or truth values becomes one column per class."""
+def _targets(
+    frame: polars.DataFrame, names: Sequence[str]
+) -> tuple[Array | None, tuple[str, ...], list[str]]:
+    """Read targets; one column of text or truth values becomes one column per class.
+
+    Returns values, classes, and a name for each number of the target.
+    """
     import polars as pl
 
     if not names:
-        return None, ()
+        return None, (), []
     if len(set(names)) < len(names):
         raise Refused(f"A target is named twice in {', '.join(names)}; name each column once.")
     series = [frame[name] for name in names]
-    if len(series) == 1 and not series[0].dtype.is_numeric():
-        s = series[0].cast(pl.String)
-        classes = s.drop_nulls().unique().sort().to_list()
-        numeric = series[0].cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
-        if 0 < numeric.null_count() - s.null_count() < len(s) / 2:
-            bad = s.filter(numeric.is_null() & s.is_not_null())[0]
-            raise Refused(
-                f"Target {names[0]!r} mixes numbers with the text {bad!r}; leave the field empty "
-                "where nothing was measured."
-            )
-        if not 2 <= len(classes) <= CLASSES:
-            raise Refused(
-                f"Target {names[0]!r} is text with {len(classes)} values; classes need 2 to "
-                f"{CLASSES}, and a measured target needs numbers."
-            )
-        y = np.stack([(s == c).cast(pl.Float64).to_numpy() for c in classes], axis=1)
-        return _measured(y, names), tuple(classes)
+    if len(series) == 1 and series[0].dtype in (pl.List, pl.Array):
+        y = _vectors(series[0])
+        return _measured(y, names), (), [f"{names[0]}[{c}]" for c in range(y.shape[1])]
     for s in series:
-        if not (s.dtype.is_numeric() or s.dtype == pl.Boolean):
-            raise Refused(f"Target {s.name!r} holds {s.dtype}; several targets must be numbers.")
-    y = np.stack([s.cast(pl.Float64).to_numpy() for s in series], axis=1)
-    return _measured(y, names), ()
+        text = s.dtype in (pl.String, pl.Categorical, pl.Enum) and len(series) == 1
+        if not (text or s.dtype.is_numeric() or s.dtype == pl.Boolean):
+            raise Refused(
+                f"Target {s.name!r} holds {s.dtype}; a target is numbers, one column of classes, "
+                "or one of vectors."
+            )
+    if len(series) > 1 or series[0].dtype.is_numeric():
+        y = np.stack([s.cast(pl.Float64).to_numpy() for s in series], axis=1)
+        return _measured(y, names), (), [*names]
+    s = series[0].cast(pl.String).str.strip_chars()
+    s = s.set(s == "", None)
+    classes = _classes(s.drop_nulls().unique().sort())
+    y = np.stack([(s == c).cast(pl.Float64).to_numpy() for c in classes], axis=1)
+    return _measured(y, names), tuple(classes), [*names]
+
+
+def _classes(values: polars.Series) -> list[str]:
+    """Check that the values of a target are names of classes, not numbers badly written."""
+    import polars as pl
+
+    odd = values.filter(values.cast(pl.Float64, strict=False).is_null())
+    numbers = odd.filter(odd.str.contains(r"^[+-]?[0-9][0-9.,\s]*%?$"))
+    if len(numbers) > len(odd) / 2:
+        raise Refused(
+            f"Target {values.name!r} holds {numbers[0]!r}, which is no number here; write decimals "
+            "with a point, and neither thousands separators nor percent signs."
+        )
+    if 0 < len(odd) < len(values):
+        raise Refused(
+            f"Target {values.name!r} mixes numbers with the text {odd[0]!r}; leave the field empty "
+            "where nothing was measured, or write all classes as text (c1, c2, …)."
+        )
+    if not 2 <= len(values) <= CLASSES:
+        raise Refused(
+            f"Target {values.name!r} is text with {len(values)} values; classes need 2 to "
+            f"{CLASSES}, and a measured target needs numbers."
+        )
+    return values.to_list()
+
+
+def _vectors(s: polars.Series) -> Array:
+    """Stack a column of vectors of one length; nan where a row has none."""
+    rows = [None if v is None else np.asarray(v, dtype=object).ravel() for v in s.to_list()]
+    try:
+        flat = [None if v is None else v.astype(np.float64) for v in rows]
+    except (TypeError, ValueError):
+        raise Refused(f"Target {s.name!r} holds {s.dtype}; vectors need numbers.") from None
+    sizes = {len(v) for v in flat if v is not None}
+    if len(sizes) != 1 or 0 in sizes:
+        raise Refused(
+            f"Target {s.name!r} holds vectors of {', '.join(map(str, sorted(sizes))) or 'no'} "
+            "numbers; all need the same length."
+        )
+    empty = np.full(sizes.pop(), np.nan)
+    return np.stack([empty if v is None else v for v in flat])
 
 
 def _measured(y: Array, names: Sequence[str]) -> Array:
@@ -345,7 +485,12 @@ def _measured(y: Array, names: Sequence[str]) -> Array:
             f"The target {', '.join(names)} is infinite in some row; give finite numbers."
         )
     if (measured := int(np.isfinite(y).all(axis=1).sum())) < 2:
-        raise Refused(f"{measured} rows have a target in {', '.join(names)}; give at least two.")
+        raise Refused(
+            f"{measured} row{'s have' if measured != 1 else ' has'} a target in "
+            f"{', '.join(names)}; give at least two."
+        )
+    if (largest := float(np.nanmax(np.abs(y)))) > LARGEST:
+        raise Refused(f"The target reaches {largest:.3g}; give numbers below {LARGEST:g}.")
     return y
 
 

@@ -308,7 +308,7 @@ def fit_referee(
         raise Refused(
             f"A forecast needs {LEAST} measured combinations or more; the table has {len(z)}."
         )
-    if not y.std() > 1e-12 * max(1.0, np.abs(y).max()):
+    if not y.std() > 1e-12 * np.abs(y).max():
         raise Refused(
             f"The target is {y[0]:g} in every measured combination; there is nothing to forecast."
         )

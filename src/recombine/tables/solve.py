@@ -13,6 +13,7 @@ from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array, Codes, Conjunctions, conjunctions
 from recombine.tables.exact import (
+    CHECKED,
     Whole,
     combine,
     echelon,
@@ -26,6 +27,10 @@ ENTRIES = 1 << 26  # entries of a matrix of rows by columns (0.5 GB)
 
 CHOLESKY = "proven: a Cholesky factorization with a bound on its rounding error"
 WHOLE = "proven: a whole-number null space, checked in whole numbers"
+DRAWN = (
+    "proven rank by a whole-number null space; each combination is checked against three random "
+    "sums of its vectors, wrong with chance below 1e-12"
+)
 MODULAR = "computed modulo two random primes: not a proof, but wrong with chance below 1e-5"
 
 
@@ -102,7 +107,8 @@ def solve(
     gram = (g if whole else c.gram(z, weight))[np.ix_(best.pivots, best.pivots)]
     inverse = _inverse(gram) if margins else np.empty((0, 0))
     if basis is not None:
-        return System(c, best.rank, WHOLE, combine(basis, rng), (), best.pivots, inverse)
+        proof = WHOLE if basis.shape[1] <= CHECKED else DRAWN
+        return System(c, best.rank, proof, combine(basis, rng), (), best.pivots, inverse)
     vectors = [e.null(rng.integers(e.prime, size=(len(e.free), 3))) for e in forms]
     return System(
         c, best.rank, MODULAR, np.concatenate(vectors, axis=1), tuple(primes), best.pivots, inverse
@@ -130,7 +136,8 @@ def _by_rows(
         part = phi[:, best.pivots]
         inverse = _inverse((part.T * weight @ part).toarray())
     if basis is not None:
-        return System(c, best.rank, WHOLE, combine(basis, rng), (), best.pivots, inverse)
+        proof = WHOLE if basis.shape[1] <= CHECKED else DRAWN
+        return System(c, best.rank, proof, combine(basis, rng), (), best.pivots, inverse)
     vectors = [e.null(rng.integers(e.prime, size=(len(e.free), 3))) for e in forms]
     primes = tuple(e.prime for e in forms)
     return System(

@@ -13,11 +13,12 @@ from recombine.core.error import Refused
 from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables.certify import Certificate, certify
-from recombine.tables.conjunctions import Array, Codes, conjunctions
-from recombine.tables.table import Table
+from recombine.tables.conjunctions import Array, conjunctions
+from recombine.tables.table import Table, generator
 
 ROWS = 3_000  # combinations up to which they are removed one by one
 STEPWISE = 2 * 10**9  # and operations that it may take
+LACKING = "proven: each contains a conjunction of that many levels that training lacks"
 ROUNDS = 20  # rounds of removing many and putting back those with too large a margin
 
 
@@ -30,6 +31,7 @@ class Split:
     held_out: Mask  # rows of the table that are tested
     order: int
     kind: str
+    wanted: float = 0.0  # share that was asked for
 
     @property
     def train(self) -> Table:
@@ -51,23 +53,50 @@ class Split:
         """What the training combinations determine about the test combinations."""
         return certify(self.train, self.order, self.test.cells.z)
 
+    @cached_property
+    def lacks(self) -> Mask:
+        """Test combinations with a conjunction of `order` levels that training has nowhere."""
+        train, test = self.train.cells.z, self.test.cells.z
+        lacks, shape = np.zeros(len(test), dtype=bool), self.table.shape
+        for subset in combinations(range(len(shape)), self.order):
+            sizes = [shape[c] for c in subset]
+            at, known = (
+                np.ravel_multi_index(tuple(z[:, c] for c in subset), sizes) for z in (test, train)
+            )
+            lacks |= ~np.isin(at, known)
+        return lacks
+
+    @property
+    def proof(self) -> str:
+        """How determination was decided."""
+        return LACKING if self.lacks.all() else self.certificate.proof
+
     @property
     def determined(self) -> float:
         """Share of the test combinations that training determines at the split's order."""
-        return float(self.certificate.determined.mean())
+        return 0.0 if self.lacks.all() else float(self.certificate.determined.mean())
 
     @property
     def margin(self) -> float:
         """Largest noise amplification among the determined test combinations."""
+        if self.lacks.all():
+            return 0.0
         margins = self.certificate.margin[self.certificate.determined]
         return float(margins.max(initial=0.0))
 
     def __str__(self) -> str:
-        return (
+        margins = f", with margins up to {self.margin:.3g}" if self.determined else ""
+        text = (
             f"{self.kind}: {len(self.test.cells):,} of {len(self.table.cells):,} combinations are "
             f"held out; {100 * self.determined:.0f} % of them are determined at order {self.order} "
-            f"by the others, with margins up to {self.margin:.3g} ({self.certificate.proof})."
+            f"by the others{margins} ({self.proof})."
         )
+        if self.share < self.wanted - 1 / len(self.table.cells):
+            text += (
+                f" That is {100 * self.share:.2g} %, not {100 * self.wanted:.2g} %: no more can be "
+                "held out so."
+            )
+        return text
 
 
 def split(
@@ -86,13 +115,15 @@ def split(
     - undetermined: instead, hold out whole conjunctions of this many levels, so that no sum over
       conjunctions of that order is determined there, though every level is trained on
     """
+    if not isinstance(table, Table):
+        raise Refused(f"split() takes a table that read() made; got {type(table).__name__}.")
     if not 0 < share < 1:
         raise Refused(f"split() needs a share between 0 and 1; got share={share}.")
     if not margin > 0:
         raise Refused(f"split() needs margin > 0; got margin={margin}.")
     factors, cells = len(table.shape), table.cells
     order = undetermined if undetermined is not None else keep_determined
-    if order is None or not 1 <= order <= factors:
+    if not isinstance(order, int | np.integer) or not 1 <= order <= factors:
         raise Refused(f"split() needs an order from 1 to {factors}; got {order}.")
     if undetermined is not None and undetermined < 2:
         raise Refused("A level that is held out altogether cannot be recombined; use order 2.")
@@ -102,13 +133,18 @@ def split(
             f"A share of {share} of {len(cells)} measured combinations leaves no test or no "
             "training combination; change the share."
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if undetermined is not None:
         gone = _conjunctions_out(table, undetermined, wanted, rng)
         kind = f"Undetermined at order {undetermined}"
     else:
         gone = _determined_out(table, order, wanted, margin, rng)
         kind = f"Determined at order {order}"
+    if not gone.any() and undetermined is not None:
+        raise Refused(
+            f"No conjunction of {undetermined} levels can be held out such that every level is "
+            f"trained on and no more than a share of {share:g} is tested. Raise the share."
+        )
     if not gone.any():
         raise Refused(
             f"No combination can be held out so that it stays determined at order {order} with a "
@@ -117,7 +153,7 @@ def split(
     held_out = np.zeros(table.rows, dtype=bool)
     measured = np.flatnonzero(table.measured)
     held_out[measured] = gone[table.find(table.codes[measured])]
-    return Split(table, held_out, order, kind)
+    return Split(table, held_out, int(order), kind, share)
 
 
 def ladder(table: Table, share: float = 0.3, *, seed: int = 0) -> list[Split]:
@@ -190,22 +226,25 @@ def _many_at_once(table: Table, order: int, wanted: int, margin: float, rng: Gen
 def _conjunctions_out(table: Table, size: int, wanted: int, rng: Generator) -> Mask:
     """Hold out all combinations that contain some conjunctions of `size` levels."""
     z, shape = table.cells.z, table.shape
-    keys = []
+    members, bounds = [], []
     for subset in combinations(range(len(shape)), size):
         at = np.ravel_multi_index(tuple(z[:, c] for c in subset), [shape[c] for c in subset])
-        keys.append(np.unique(at, return_inverse=True)[1])
-    gone, levels = np.zeros(len(z), dtype=bool), _levels(z)
-    starts = np.cumsum([0, *(int(k.max()) + 1 for k in keys)])
+        members.append(np.argsort(at, kind="stable"))
+        bounds.append(np.cumsum([0, *np.unique(at, return_counts=True)[1]]))
+    gone = np.zeros(len(z), dtype=bool)
+    left = [np.bincount(z[:, c], minlength=m) for c, m in enumerate(shape)]  # rows of each level
+    starts = np.cumsum([0, *(len(b) - 1 for b in bounds)])
+    most, count = 1.05 * wanted + 1, 0
     for number in rng.permutation(starts[-1]):
-        if gone.sum() >= wanted:
+        if count >= wanted:
             break
         which = int(np.searchsorted(starts, number, side="right")) - 1
-        more = gone | (keys[which] == number - starts[which])
-        if more.sum() <= 1.05 * wanted + 1 and _levels(z[~more]) == levels:
-            gone = more
+        first, last = bounds[which][number - starts[which] :][:2]
+        more = members[which][first:last]
+        more = more[~gone[more]]
+        fewer = [n - np.bincount(z[more, c], minlength=len(n)) for c, n in enumerate(left)]
+        if count + len(more) <= most and all(
+            ((f > 0) == (n > 0)).all() for f, n in zip(fewer, left, strict=True)
+        ):
+            gone[more], left, count = True, fewer, count + len(more)
     return gone
-
-
-def _levels(z: Codes) -> list[int]:
-    """Number of levels of each factor that occur."""
-    return [len(np.unique(column)) for column in z.T]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ class Table:
     classes: tuple[str, ...] = ()  # of a categorical target, whose y is one column per class
     edges: Mapping[str, Array] = field(default_factory=dict)  # of binned columns
     library: str = "polars"  # the dataframes that results come in
+    kinds: Mapping[str, str] = field(default_factory=dict)  # int, float or bool; others are text
 
     def __str__(self) -> str:
         levels = " × ".join(
@@ -179,13 +181,18 @@ class Table:
             )
         z = np.empty((len(listed), len(self.shape)), dtype=np.int64)
         for c, f in enumerate(self.space.factors):
+            column = [row[c] for row in listed]
             known = {label: code for code, label in enumerate(f.labels)}
-            for i, row in enumerate(listed):
-                if row[c] not in known:
-                    raise nearest(
-                        f"level of {self.columns[c]!r} in the table called", row[c], known
-                    )
-                z[i, c] = known[row[c]]
+            alike = {_alike(label): code for label, code in known.items()}
+            codes = {}
+            for name in set(column):
+                code = known.get(name)
+                if code is None and len(alike) == len(known):
+                    code = alike.get(_alike(name))
+                if code is None:
+                    raise nearest(f"level of {self.columns[c]!r} in the table called", name, known)
+                codes[name] = code
+            z[:, c] = [codes[name] for name in column]
         return z
 
     def decode(self, z: Codes) -> list[tuple[str, ...]]:
@@ -225,6 +232,13 @@ class Table:
         )
 
 
+def generator(seed: int) -> np.random.Generator:
+    """Open a generator, or refuse a seed that is not a whole number from 0."""
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise Refused(f"A seed must be a whole number of 0 or more; got seed={seed!r}.")
+    return np.random.default_rng(int(seed))
+
+
 def distinct(z: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first row of each distinct combination, in order, and the number of each row."""
     if prod(shape) < NUMBERED:
@@ -235,12 +249,22 @@ def distinct(z: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray
     return first.astype(np.int64), at.astype(np.int64).ravel()
 
 
+def _alike(name: str) -> str:
+    """What names of one level have in common: `2`, `2.0` and `02`; `True`, `true` and ` true`."""
+    try:
+        return name_of(float(name))
+    except ValueError:
+        return name.strip().casefold()
+
+
 def name_of(value: Any) -> str:
-    """Write a level as text: whole numbers without a decimal point.
+    """Write a level as text: whole numbers without a decimal point, days without a time.
 
     >>> name_of(2.0), name_of("cup"), name_of(True)
     ('2', 'cup', 'True')
     """
+    if isinstance(value, datetime) and value.time() == time():
+        return str(value.date())
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
