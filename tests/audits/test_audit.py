@@ -58,6 +58,9 @@ def test_cells_come_worst_first_in_json_dataframe_and_page(audited):
     page = audited.to_html()
     assert "Audit: memorizer" in page
     assert "<svg" in page
+    assert "<code>lippl2025.depth_makes_a_lookup_table</code>: holds" in page
+    row = audited.sample.cell.tolist().index(int(audited.worst[0]))  # one row per combination
+    assert f"{audited.sample.truth[row, 0]:.3g} → {audited.sample.outputs[row, 0]:.3g}" in page
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "<table>" in audited._repr_html_()
     assert "Worst combinations" in str(audited)

@@ -165,8 +165,33 @@ def test_images_are_audited_with_their_pictures(sums):
         outputs[i] = images[near].mean(axis=0)
     answer = audit(outputs, {"x": z[:, 0], "y": z[:, 1]}, targets=images, train=train)
     assert answer.diagnosis == "superposition"
-    assert "data:image/png" in answer.to_html()
+    page = answer.to_html()
+    assert page.count("data:image/png") == 2 * 6  # target and output of the six worst
+    assert "targets of shape 8 × 8" in page
+    assert "worst row" not in page
     assert {a.kind for a in answer.advice} == {"data", "model"}
+
+
+def test_images_that_a_classifier_is_given_are_its_examples(sums):
+    z, _, train = sums
+    images = torch.rand(42, 3, 8, 8)
+    names = np.array(["small", "big"])[(z[:, 0] > 2) * 1]
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
+    answer = audit(
+        model, {"a": z[:, 0], "b": z[:, 1]}, targets=names, inputs=images, train=train, budget=0
+    )
+    page = answer.to_html()
+    assert page.count("data:image/png") == min(6, int((~train).sum()))
+    assert "big → small" in page or "small → big" in page
+
+
+def test_codes_in_another_order_are_suspected_if_the_model_does_not_fit(sums):
+    z, y, train = sums
+    ridge = Ridge(1e-6).fit(one_hot(z)[train][:, ::-1], y[train])
+    data = {"a": z[:, 0], "b": z[:, 1], "y": y}
+    options = {"target": "y", "train": train, "budget": 0}
+    assert "levels in sorted order" in str(audit(ridge, data, **options))
+    assert "sorted order" not in str(audit(np.full(42, y.mean()), data, **options))
 
 
 def test_many_classes_are_not_taken_for_images():
@@ -220,6 +245,7 @@ def test_a_disconnected_support_is_not_determined_and_the_plan_connects_it():
     answer = audit(model, data, target="y", train=train, budget=1)
     assert answer.diagnosis == "support does not determine it"
     assert not answer.determined[~answer.sample.seen].any()
+    assert "by theorem" in answer.advice[1].sentence
     (pick,) = answer.advice[0].combinations
     assert answer.advice[0].gain
     more = train | ((z[:, 0] == int(pick[0])) & (z[:, 1] == int(pick[1])))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from recombine.audits.evidence import Evidence
 from recombine.audits.sample import Sample
 from recombine.core.error import Refused
 from recombine.report.published import published
@@ -30,12 +31,15 @@ class Advice:
     combinations: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def evidence(self) -> str:
-        """The claims with their published outcomes."""
+    def outcomes(self) -> dict[str, str]:
+        """The published outcomes of the claims."""
         known = published().claims
-        return "; ".join(
-            f"{name}: {known[name]['outcome']}" for name in self.claims if name in known
-        )
+        return {name: known[name]["outcome"] for name in self.claims if name in known}
+
+    @property
+    def evidence(self) -> str:
+        """The claims with their published outcomes, in one line."""
+        return "; ".join(f"{name}: {outcome}" for name, outcome in self.outcomes.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -113,12 +117,10 @@ CURES: dict[str, tuple[Advice, ...]] = {
     "support does not determine it": (
         Advice(
             "nothing",
-            "No change of model or loss helps at these combinations: training does not determine "
-            "them. Only new combinations do.",
-            claims=(
-                "wiedemer2023.the_certificate_tells_supports_apart",
-                "lippl2025.context_substitution_is_impossible",
-            ),
+            "No sum or product over factors that training determines is right at the unseen "
+            "combinations, so no change of model or loss is known to help. New combinations are "
+            "needed.",
+            claims=("lippl2025.context_substitution_is_impossible",),
         ),
     ),
     "composer": (Advice("nothing", "The factors recombine; nothing needs to change for that."),),
@@ -130,6 +132,24 @@ CURES: dict[str, tuple[Advice, ...]] = {
         ),
     ),
 }
+
+
+IMPOSSIBLE = Advice(
+    "nothing",
+    "No change of model or loss can help: by theorem, sums over factors that agree on all training "
+    "combinations differ at most of the unseen ones. New combinations are needed.",
+    claims=(
+        "wiedemer2023.the_certificate_tells_supports_apart",
+        "lippl2025.context_substitution_is_impossible",
+    ),
+)
+
+
+def cures(diagnosis: str, evidence: Evidence) -> tuple[Advice, ...]:
+    """Changes of model or loss for a diagnosis, or why there are none."""
+    if diagnosis == "support does not determine it" and evidence.determined < 0.5:
+        return (IMPOSSIBLE,)
+    return CURES[diagnosis]
 
 
 def planned(sample: Sample, diagnosis: str, budget: int, seed: int = 0) -> list[Advice]:

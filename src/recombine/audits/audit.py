@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.audits.advice import CURES, planned
+from recombine.audits.advice import cures, planned
 from recombine.audits.cells import Group, by_cell, by_group, mean_error
 from recombine.audits.diagnosis import diagnose
 from recombine.audits.evidence import Evidence, gather, measure
@@ -79,12 +79,14 @@ class Audit(Findings):
         log({f"{prefix}/{k}": float(v) for k, v in numbers.items() if isfinite(v)})
 
     def __str__(self) -> str:
-        lines = [str(self.sample.table), "", *self.sentences, ""]
+        lines = [self.title, "", *self.sentences, ""]
         lines += [f"- {r.sentence}" for r in self.reasons]
         lines += ["", "What would help:"]
         for a in self.advice:
             lines.append(f"- {a.sentence}" + (f" {a.gain}" if a.gain else ""))
             lines += [f"    {', '.join(c)}" for c in a.combinations[:SHOWN]]
+            if len(a.combinations) > SHOWN:
+                lines.append(f"    and {len(a.combinations) - SHOWN} more")
             if a.evidence:
                 lines.append(f"    measured: {a.evidence}")
         rows = self.worst[:SHOWN]
@@ -210,7 +212,7 @@ def judge(
             values = _referee(sample, unmeasured, limit, verdict, basis, seed)
         evidence = measure(gather(sample, values), sample.training, seed=seed)
     rule = diagnose(evidence)
-    advice = CURES[rule.diagnosis]
+    advice = cures(rule.diagnosis, evidence)
     if rule.diagnosis not in ("composer", "cannot tell"):
         advice = (*planned(sample, rule.diagnosis, budget, seed), *advice)
     return Audit(

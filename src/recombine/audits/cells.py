@@ -86,7 +86,7 @@ class Group:
 
     def __str__(self) -> str:
         names = " & ".join(f"{f}={v}" for f, v in zip(self.factors, self.levels, strict=True))
-        return f"{names} costs {self.ratio:.2g} × [{self.low:.2g}, {self.high:.2g}]"
+        return f"{names} costs {self.ratio:.3g} × [{self.low:.3g}, {self.high:.3g}]"
 
 
 def by_group(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recombine.audits.advice import Advice
 from recombine.audits.cells import Errors, Group
-from recombine.audits.diagnosis import Rule
+from recombine.audits.diagnosis import HALF, Rule
 from recombine.audits.evidence import Evidence
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample
@@ -48,10 +48,10 @@ class Findings:
 
     @cached_property
     def worst(self) -> NDArray[np.int64]:
-        """Combinations by verdict (fails, cannot know, right), the largest mean error first."""
+        """Combinations by verdict (fails, cannot know, right), error and rows, the worst first."""
         rank = np.select([self.verdict == FAILS, self.verdict == UNKNOWN], [0, 1], 2)
         error = np.where(np.isfinite(self.errors.mean), self.errors.mean, -np.inf)
-        return np.lexsort((-error, rank)).astype(np.int64)
+        return np.lexsort((-self.errors.rows, -error, rank)).astype(np.int64)
 
     @cached_property
     def worse(self) -> Mask:
@@ -91,6 +91,23 @@ class Findings:
         return {v: int((self.verdict[rows] == v).sum()) for v in (RIGHT, FAILS, UNKNOWN)}
 
     @property
+    def title(self) -> str:
+        """What was audited, in one line."""
+        table, shape = self.sample.table, self.sample.shape
+        levels = " × ".join(
+            f"{name} ({m} levels)" for name, m in zip(table.columns, table.shape, strict=True)
+        )
+        target = f"targets of shape {' × '.join(map(str, shape))}"
+        if table.classes:
+            target = f"{len(table.classes)} classes of {table.targets[0]}"
+        elif not shape:
+            target = f"target {table.targets[0]}"
+        return (
+            f"{table.rows:,} rows, {levels}, {len(self.sample.cells):,} of {table.size:,} "
+            f"combinations, {target}"
+        )
+
+    @property
     def sentences(self) -> list[str]:
         """The audit in sentences, the diagnosis first."""
         seen, n = self.sample.seen, self.counts
@@ -104,14 +121,19 @@ class Findings:
             lines.append(
                 f"{int(seen.sum()):,} combinations were trained on; of {int((~seen).sum()):,} "
                 f"unseen ones the model is right at {n[RIGHT]:,} (mean error up to "
-                f"{self.tolerance:.3g}), fails at {n[FAILS]:,}, and it cannot be known at "
-                f"{n[UNKNOWN]:,}."
+                f"{self.tolerance:.3g}) and fails at {n[FAILS]:,}"
+                + (f"; at {n[UNKNOWN]:,} this cannot be known." if n[UNKNOWN] else ".")
             )
-        for name, text in (("seen", "seen"), ("unseen", "unseen"), ("all", "all")):
+        for name in ("seen", "unseen") if seen is not None else ("all",):
             value, low, high = self.overall[name]
-            if isfinite(value) and (name != "all" or seen is None):
+            if isfinite(value):
                 ends = f" [{low:.3g}, {high:.3g}]" if isfinite(low) else ""
-                lines.append(f"Mean error on {text} combinations: {value:.3g}{ends}.")
+                lines.append(f"Mean error on {name} combinations: {value:.3g}{ends}.")
+        if self.sample.coded and self.evidence.r2_seen < HALF:
+            lines.append(
+                "The model was given codes of the factors, levels in sorted order; if it "
+                "expects other inputs, pass inputs=…."
+            )
         if self.diagnosis == "composer" and n[FAILS]:
             lines.append("Errors above the tolerance have another cause than new combinations.")
         worse = [g for g in self.groups if g.worse][:3]

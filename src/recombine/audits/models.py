@@ -64,7 +64,8 @@ def from_model(
     table, shape = _with_targets(table, targets, classes)
     answers = _outputs(model, table, inputs, table.rows - appended)
     outputs, shape = _as_targets(answers, table, shape)
-    return Sample(table, outputs, mask, shape, model, inputs)
+    asked = model if callable(model) or hasattr(model, "predict") else None
+    return Sample(table, outputs, mask, shape, asked, inputs)
 
 
 def _joined(table: Table, train: Table) -> Table:

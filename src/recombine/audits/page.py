@@ -10,12 +10,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from recombine.audits.findings import Findings
+from recombine.audits.sample import Sample, array_of
 from recombine.report.numbers import number
+from recombine.tables.lists import short
 
 ROWS = 100  # combinations that the page lists
 WIDE = 40  # levels of a factor that a heat map shows
 MAPS = 6
 CELL = 16  # pixels of a cell
+LABEL, LETTER = 18, 7  # letters of a label, and pixels of one
 IMAGES = 6  # combinations whose images are shown
 TONES = {"right": "holds", "fails": "fails", "cannot know": "missing"}
 
@@ -47,14 +50,20 @@ def _template(name: str) -> Any:
 def _content(audit: Findings, rows: int) -> dict[str, Any]:
     shown = audit.worst[:rows]
     columns = audit.columns(shown)
-    heads = [h for h in columns if h not in ("thin", "basis", "train_rows")]
+    names = list(audit.sample.table.columns)
+    rest = ("seen", "rows", "error", "low", "high", "worse", "train_error", "determined", "margin")
+    heads = [*names, "verdict", *rest]
+    if audit.sample.kind != "vector":
+        columns["worst row"] = [_told(audit.sample, _example(audit, int(c))) for c in shown]
+        heads.append("worst row")
     return {
-        "title": str(audit.sample.table),
+        "title": audit.title,
         "diagnosis": audit.diagnosis,
         "sentences": audit.sentences,
         "rule": audit.rule.when,
         "reasons": audit.reasons,
         "advice": audit.advice,
+        "claims": any(a.claims for a in audit.advice),
         "factors": audit.sample.table.columns,
         "groups": [g for g in audit.groups if g.worse][:20],
         "heads": heads,
@@ -110,8 +119,10 @@ def _maps(audit: Findings) -> list[dict[str, Any]]:
                 "cells": cells,
                 "width": CELL * len(columns),
                 "height": CELL * len(rows),
-                "left": [r[:18] for r in rows],
-                "below": [c[:18] for c in columns],
+                "left": [short(r, LABEL) for r in rows],
+                "below": [short(c, LABEL) for c in columns],
+                "start": 12 + LETTER * max(len(short(r, LABEL)) for r in rows),
+                "under": 12 + LETTER * max(len(short(c, LABEL)) for c in columns),
                 "top": number(top),
             }
         )
@@ -122,27 +133,60 @@ def _share(error: float, top: float) -> int | None:
     return min(100, round(100 * error / top)) if error == error and top > 0 else None
 
 
-def _pictures(audit: Findings) -> list[dict[str, str]]:
-    """True image and output of the worst combinations, where outputs are images."""
-    shape = audit.sample.shape
-    if len(shape) not in (2, 3) or min(shape[-2:]) < 4:
-        return []
+def _example(audit: Findings, c: int) -> int | None:
+    """The row of a combination with the largest error, of those that were not trained on."""
+    sample = audit.sample
+    rows = np.flatnonzero((sample.cell == c) & sample.judged)
+    away = np.square(sample.outputs[rows] - sample.truth[rows]).sum(axis=1)
+    good = np.isfinite(away)
+    return int(rows[good][away[good].argmax()]) if good.any() else None
+
+
+def _told(sample: Sample, row: int | None) -> str:
+    """Target and output of a row, for numbers and classes."""
+    if row is None or sample.kind == "vector":
+        return "–"
+    values = (float(sample.truth[row, 0]), float(sample.outputs[row, 0]))
+    if sample.kind == "classes":
+        return " → ".join(sample.table.classes[int(v)] for v in values)
+    return " → ".join(map(number, values))
+
+
+def _pictures(audit: Findings) -> list[dict[str, Any]]:
+    """An example of each of the worst combinations: target and output, or input, as images."""
     sample, answer = audit.sample, []
     for c in audit.worst[:IMAGES]:
-        rows = np.flatnonzero((sample.cell == c) & sample.predicted)
-        if not len(rows) or not np.isfinite(sample.truth[rows[0]]).all():
+        row = _example(audit, int(c))
+        if row is None:
             continue
+        images: dict[str, Any] = {}
+        if _drawn(sample.shape):
+            pair = sample.truth[row], sample.outputs[row]
+            images = {
+                k: v.reshape(sample.shape) for k, v in zip(("target", "output"), pair, strict=True)
+            }
+        elif sample.inputs is not None and _drawn(np.shape(sample.inputs)[1:]):
+            images = {"input": array_of(sample.inputs[row])}
+        if not images:
+            return []
+        first = next(iter(images.values()))
+        low, high = float(first.min()), float(first.max())
         (name,) = sample.table.decode(sample.cells[c][None])
-        pair = [v[rows[0]].reshape(shape) for v in (sample.truth, sample.outputs)]
-        low, high = float(pair[0].min()), float(pair[0].max())
+        told = _told(sample, row)
         answer.append(
             {
                 "name": ", ".join(name),
-                "truth": _png(pair[0], low, high),
-                "output": _png(pair[1], low, high),
+                "text": ", ".join(images) if told == "–" else told,
+                "images": {k: _png(v, low, high) for k, v in images.items()},
             }
         )
     return answer
+
+
+def _drawn(shape: tuple[int, ...]) -> bool:
+    """Whether an array is an image: (height, width), or with one or three channels before."""
+    plane = len(shape) == 2 or (len(shape) == 3 and shape[0] in (1, 3, 4))
+    return plane and min(shape[-2:]) >= 4
 
 
 def _png(image: Any, low: float, high: float) -> str:

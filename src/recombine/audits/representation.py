@@ -260,7 +260,9 @@ def _matrix(codes: Any) -> Array:
         raise Refused(f"The codes are not finite in {bad:,} of {len(x):,} rows; leave these out.")
     if not np.ptp(x, axis=0).any():
         raise Refused("All rows of the codes are equal; a constant represents no factor.")
-    return x
+    x = x / np.abs(x).max()  # before the mean, which could overflow
+    x = x - x.mean(axis=0)
+    return np.asarray(x / x.std())  # no score depends on the unit or the origin
 
 
 def _plain(e: Estimate) -> dict[str, float | None]:

@@ -36,7 +36,7 @@ class Sample:
     train: Mask | None  # rows that the model was trained on; None if unknown
     shape: tuple[int, ...] = ()  # of one output, such as (28, 28)
     model: Any = None
-    inputs: Any = None  # what the model is given, one row each
+    inputs: Any = None  # what the model is given, one row each; factor codes without
 
     def __post_init__(self) -> None:
         if len(self.outputs) != self.table.rows:
@@ -53,6 +53,11 @@ class Sample:
                 f"The train mask marks all {self.table.rows:,} rows, so nothing is left to judge. "
                 "Add rows that the model was not trained on."
             )
+
+    @property
+    def coded(self) -> bool:
+        """Whether the model was given codes of the factors."""
+        return self.model is not None and self.inputs is None
 
     @property
     def kind(self) -> Kind:
