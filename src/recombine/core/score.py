@@ -73,8 +73,9 @@ def declared(name: str, scores: Iterable[Score]) -> Score | None:
     >>> declared("r2_id", [Score("r2_*"), Score("r2_id", unit="R²")]).unit
     'R²'
     """
-    matching = [score for score in scores if score.matches(name)]
-    return min(matching, key=lambda score: score.name != name, default=None)
+    scores = list(scores)
+    exact = next((score for score in scores if score.name == name), None)
+    return exact or next((score for score in scores if score.matches(name)), None)
 
 
 def is_share(name: str, experiment: str = "") -> bool:

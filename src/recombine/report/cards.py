@@ -176,7 +176,7 @@ def _runs(judged: Judged, section: Section | None, store: Store, page: Path | No
     """List a claim's runs: the fields that they change, and the records that decided it."""
     experiment = EXPERIMENTS[judged.claim.experiment]
     rows = {c.key: (i, c) for i, c in enumerate(section.conditions)} if section else {}
-    runs = []
+    folder, runs = _link(store.root / experiment.name, page), []
     for name, run in judged.claim.runs(judged.size).items():
         config = jsonable(experiment.configure(judged.size, **run))
         i, condition = rows.get(key_of(config, experiment), (0, None))
@@ -189,7 +189,9 @@ def _runs(judged: Judged, section: Section | None, store: Store, page: Path | No
                 name=name,
                 changes="" if changes == name else changes,
                 place=f"{section.mark}-{i}" if section and condition else "",
-                records=[(r.seed, r.id, _link(store.path(r), page)) for r in records],
+                records=[
+                    (r.seed, r.id, folder and f"{folder}/{quote(r.id)}.json") for r in records
+                ],
             )
         )
     return runs

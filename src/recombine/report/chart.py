@@ -6,11 +6,13 @@ import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from recombine.core.claim import Verdict
 from recombine.core.error import Refused
@@ -139,20 +141,16 @@ def lines(
     drawn = {label: [_finite(line) for line in found] for label, found in series.items()}
     drawn = {label: [line for line in found if len(line[0])] for label, found in drawn.items()}
     drawn = {label: found for label, found in drawn.items() if found}
-    values = [v for found in drawn.values() for _, ys in found for v in ys]
+    every = [line for found in drawn.values() for line in found]
     room = min(34, max([len(label) for label in drawn], default=0)) * CHARACTER + 22
     left, right, top = 62.0, 760 - room, 14
     bottom = top + max(230, 15 * len(drawn))
-    up = scale_of(values, bottom, top, log=log)
+    up = scale_of(np.concatenate([ys for _, ys in every]) if every else (), bottom, top, log=log)
     if up.log:
         drawn = {k: [_positive(line) for line in found] for k, found in drawn.items()}
-    across = scale_of(
-        [v for found in drawn.values() for xs, _ in found for v in xs],
-        left,
-        right,
-        pad=0,
-        log=False,
-    )
+        every = [line for found in drawn.values() for line in found]
+    steps = np.concatenate([xs for xs, _ in every]) if every else ()
+    across = scale_of(steps, left, right, pad=0, log=False)
     parts = []
     for t in up.ticks():
         parts.append(rule(left, up(t), right, up(t), "grid"))
@@ -168,12 +166,11 @@ def lines(
     for i, (label, found) in enumerate(drawn.items()):
         kind = f"line-{i % 8}" + (" dashed" if i >= 8 else "")
         if len(found) > 1:
-            path = "".join(_path(line, across, up) for line in found)
-            parts.append(f'<path class="seed {kind}" d="{path}"/>')
+            parts.append(f'<path class="seed {kind}" d="{_paths(found, across, up)}"/>')
         middle = _typical(found, up.log)
         if not len(middle[0]):
             continue
-        parts.append(f'<path class="typical {kind}" d="{_path(middle, across, up)}"/>')
+        parts.append(f'<path class="typical {kind}" d="{_paths([middle], across, up)}"/>')
         ends.append((across(middle[0][-1]), up(middle[1][-1]), label, kind))
     for (end, y_end, label, kind), y_label in zip(
         ends, _dodge([e[1] for e in ends], top, bottom), strict=True
@@ -198,18 +195,35 @@ def _typical(found: Sequence[tuple[Table, Table]], log: bool) -> tuple[Table, Ta
     """Average lines, or their logarithms, at the x that all of them have."""
     common = found[0][0]
     for xs, _ in found[1:]:
-        common = np.intersect1d(common, xs)
+        if not np.array_equal(common, xs):
+            common = np.intersect1d(common, xs)
     sides = [ys[np.searchsorted(xs, common)] for xs, ys in found]
     return common, np.exp(np.mean(np.log(sides), axis=0)) if log else np.mean(sides, axis=0)
 
 
-def _path(line: tuple[Table, Table], across: Scale, up: Scale) -> str:
-    """Write a line as a path of at most `POINTS` points or so, its last one included."""
-    if not len(line[0]):
+def _paths(found: Sequence[tuple[Table, Table]], across: Scale, up: Scale) -> str:
+    """Write lines as one path, each of at most `POINTS` points or so, its last one included."""
+    kept = [_thinned(len(xs)) for xs, _ in found]
+    if not sum(map(len, kept)):
         return ""
-    step = -(-len(line[0]) // POINTS)
-    xs, ys = (np.append(side[:-1:step], side[-1]) for side in line)
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in zip(across.many(xs), up.many(ys), strict=True))
+    xs, ys = (
+        scale.many(np.concatenate([line[side][at] for line, at in zip(found, kept, strict=True)]))
+        for side, scale in enumerate((across, up))
+    )
+    points = list(map("{:g} {:g}".format, xs, ys))
+    path, start = [], 0
+    for at in kept:
+        if len(at):
+            path.append("M" + "L".join(points[start : start + len(at)]))
+        start += len(at)
+    return "".join(path)
+
+
+@cache
+def _thinned(count: int) -> NDArray[np.int64]:
+    """Choose which of so many points are drawn."""
+    step = -(-count // POINTS) or 1
+    return np.append(np.arange(0, count - 1, step), count - 1)[:count]
 
 
 def _dodge(heights: Sequence[float], top: float, bottom: float, gap: float = 14) -> list[float]:
@@ -297,7 +311,7 @@ def _profile(error: Table, support: Mask, high: float, names: Sequence[str], alt
     for t in _whole(across):
         parts.append(words(across(t), bottom + 16, tick(t), "note", "middle"))
     at = np.arange(len(error), dtype=np.float64)
-    parts.append(f'<path class="typical" d="{_path(_finite((at, error)), across, up)}"/>')
+    parts.append(f'<path class="typical" d="{_paths([_finite((at, error))], across, up)}"/>')
     parts.append(words((left + right) / 2, bottom + 34, f"{names[0]} →", "note", "middle"))
     return canvas(right + 10, bottom + 42, parts, alt)
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, get_args, get_origin
 
 from recombine.core.claim import Claim
@@ -24,7 +24,7 @@ class Condition:
     records: tuple[Record, ...]
     key: str = ""  # its configuration as text
 
-    @property
+    @cached_property
     def done(self) -> list[Record]:
         """The runs that have scores."""
         return [r for r in self.records if r.status == DONE]

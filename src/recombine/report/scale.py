@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Scale:
 
 
 def scale_of(
-    values: Iterable[float],
+    values: Iterable[float] | NDArray[np.float64],
     start: float,
     end: float,
     *,
@@ -72,13 +72,17 @@ def scale_of(
     >>> scale_of([0.01, 1.0], 0, 100, pad=0).log
     True
     """
-    finite = [float(v) for v in values if isfinite(v)] or [0.0, 1.0]
-    low, high = min(finite), max(finite)
+    numbers = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.float64)
+    finite = numbers[np.isfinite(numbers)] if len(numbers) else numbers
+    if not len(finite):
+        finite = np.array([0.0, 1.0])
+    low, high = float(finite.min()), float(finite.max())
     if log is None:
         log = low > 0 and high > 20 * low
     if log:
-        positive = [v for v in finite if v > 0] or [1.0]
-        low, high = max(min(positive), max(positive) / 10**DECADES), max(positive)
+        high = high if high > 0 else 1.0
+        least = float(finite[finite > 0].min()) if (finite > 0).any() else high
+        low = max(least, high / 10**DECADES)
         room = max((high / low) ** pad, 1.05)
         return Scale(low / room, high * room, start, end, log=True)
     room = (high - low) * pad if high > low else abs(high) * 0.1 or 1.0

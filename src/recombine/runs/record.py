@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import Any
 
@@ -67,9 +67,14 @@ def last_line(error: str) -> str:
     return re.sub(r"^recombine\.[\w.]+: ", "", line)
 
 
+SCALARS = (str, bool, int, float)  # fields of these types need no search for values inside values
+
+
 def jsonable(cfg: Any) -> dict[str, Any]:
     """Write a config as plain JSON values; refuse numbers and text that JSON does not have."""
-    values = asdict(cfg)
+    values = {f.name: getattr(cfg, f.name) for f in fields(cfg)}
+    if not all(type(v) in SCALARS for v in values.values()):
+        values = asdict(cfg)
     try:
         return _plain(values)
     except ValueError:

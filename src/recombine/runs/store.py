@@ -7,9 +7,11 @@ import io
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ MOST_DEPTH = 8  # of values inside values
 NAME = re.compile(r"[\w][\w .()+=-]{0,199}")  # of an experiment or a record: one plain file name
 
 FIELDS = {f.name: str(f.type) for f in fields(Record)}
+SCALARS: dict[str, set[type]] = defaultdict(  # which scalars a type allows; a container none
+    set, str={str}, int={int}, float={float, int}, Any={str, bool, float, int, type(None)}
+)
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # an unpaired surrogate, which is not valid text
 
 
@@ -155,7 +160,7 @@ class Store:
     def arrays(self, record: Record) -> dict[str, Any]:
         """Read a record's arrays; empty when they were not kept."""
         path = self.path(record).with_suffix(".npz")
-        if not path.exists() and not path.is_symlink():
+        if not os.path.lexists(path):
             return {}
         try:
             arrays = unpack(disk.read(path, MOST_ARRAYS), MOST_ARRAYS)
@@ -243,21 +248,24 @@ def _fits(value: Any, kind: str, depth: int = 0) -> bool:
     >>> _fits({"a": 1}, "dict[str, float]"), _fits({"a": True}, "dict[str, float]")
     (True, False)
     """
-    if kind == "str":
-        return isinstance(value, str)
-    if kind == "int":
-        return type(value) is int and abs(value) < 2**63
-    if kind == "float":
-        return type(value) is float or _fits(value, "int")
-    container = next((c for c in (dict, list) if isinstance(value, c)), None)
-    if container is None or (kind != "Any" and not kind.startswith(container.__name__)):
-        scalar = value is None or isinstance(value, str | bool) or _fits(value, "float")
-        return kind == "Any" and scalar
-    values = value.values() if container is dict else value
-    inner = kind.rpartition("[")[2].rpartition(", ")[2].removesuffix("]")
-    if inner in ("Any", "float") and (types := set(map(type, values))) <= {float, int}:
-        return int not in types or max(map(abs, values)) < 2**63  # curves and scores: most values
+    made = type(value)  # JSON has these types and no subclasses
+    if made not in (dict, list):
+        return made in SCALARS[kind] and (made is not int or abs(value) < 2**63)
+    if kind != "Any" and not kind.startswith(made.__name__):
+        return False
+    values = value.values() if made is dict else value
+    inner, types = _inner(kind), set(map(type, values))
+    if types <= SCALARS[inner]:  # the rule; only ints have a limit
+        if types <= {float, int}:  # curves and scores: most values
+            return int not in types or max(map(abs, values)) < 2**63
+        return all(abs(v) < 2**63 for v in values if type(v) is int)
     return depth < MOST_DEPTH and all(_fits(v, inner, depth + 1) for v in values)
+
+
+@cache
+def _inner(kind: str) -> str:
+    """Name the type of a container's values."""
+    return kind.rpartition("[")[2].rpartition(", ")[2].removesuffix("]")
 
 
 def _impossible(plain: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Group the runs trained on all combinations by generator, penalty and restarts."""
     whole = [r for r in records if "sis" in r.scores and r.config["support"] == "all"]
     groups: dict[str, list[Record]] = {}
+    few = fewest(whole)
 
     def order(r: Record) -> tuple[int, ...]:
         generator = GENERATORS.index(r.config["generator"])
@@ -37,7 +38,7 @@ def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
         return generator, penalty, r.config["restarts"], r.seed
 
     for r in sorted(whole, key=order):
-        groups.setdefault(label_of(r.config, fewest(whole)), []).append(r)
+        groups.setdefault(label_of(r.config, few), []).append(r)
     return groups
 
 
@@ -107,9 +108,10 @@ def the_hidden_corner(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     """
     kinds = {"r2_ood": ("encoded and decoded", SEEN), "r2_recombined": ("slots recombined", HELD)}
     rows: dict[str, dict[str, list[float]]] = {}
+    few = fewest(records)
     for r in sorted(records, key=lambda r: (training_of(r.config), r.seed)):
         chosen = r.config["generator"] == "additive" and r.config["penalty"] in ("none", "n1")
-        if chosen and r.config["restarts"] == fewest(records) and "r2_recombined" in r.scores:
+        if chosen and r.config["restarts"] == few and "r2_recombined" in r.scores:
             series = rows.setdefault(training_of(r.config), {name: [] for name in kinds})
             for name in kinds:
                 series[name].append(max(1 - r.scores[name], FLOOR))
