@@ -292,7 +292,7 @@ def _determined(world: World, shown: Mask, piece: NDArray[np.int64], count: int,
         if missing
     ]
     groups = len({int(v) for v in piece[piece >= 0]})
-    why = unseen[0] if unseen else f"rows and columns form {groups} separate pieces"
+    why = unseen[0] if unseen else f"rows and columns form {groups} connected components"
     return f"Only {known} of {count} are determined, even for {sums}, because {why}."
 
 

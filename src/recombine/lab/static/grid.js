@@ -1,6 +1,6 @@
 // Painting the grid by mouse, touch and keyboard.
 
-import { drawCells, face, frameCell, ink, layout, soon } from "./maps.js";
+import { drawCells, face, frameCell, ink, label, layout, soon } from "./maps.js";
 
 export class Painter {
   /** `changed(done)` is called after every cell and, with done = true, after every stroke. */
@@ -82,8 +82,6 @@ export class Painter {
       context.fillText(sign > 0 ? "+" : "−", x(i + 0.5), y(j + 0.5) + 1);
     }
     frameCell(place, this.cursor);
-    if (mask.flat().some(Boolean)) return;
-    context.fillStyle = ink("quiet"); context.font = face(15);
-    context.fillText("drag to paint", x(shape[0] / 2), y(shape[1] / 2));
+    if (!mask.flat().some(Boolean)) label(place, shape, "drag to paint");
   }
 }

@@ -98,9 +98,15 @@ export function drawErrors(canvas, shape, error, { heldOut, missing = () => fals
   const place = drawCells(canvas, shape, (i, j) => (missing(i, j) ? ink("line") : error ? color(error[i][j]) : ink("hidden")));
   outline(place, shape, heldOut, ink("held"));
   if (error || !empty) return frameCell(place, cursor);
-  const { context, x, y } = place;
-  context.fillStyle = ink("quiet"); context.font = face(15); context.textAlign = "center"; context.textBaseline = "middle";
-  context.fillText(empty, x(shape[0] / 2), y(shape[1] / 2));
+  label(place, shape, empty);
+}
+
+/** Write a few words in the middle of a map. */
+export function label({ context, x, y }, shape, words) {
+  context.font = face(15); context.textAlign = "center"; context.textBaseline = "middle";
+  const [left, top, wide] = [x(shape[0] / 2), y(shape[1] / 2), context.measureText(words).width + 16];
+  context.fillStyle = ink("hidden"); context.fillRect(left - wide / 2, top - 14, wide, 28);
+  context.fillStyle = ink("quiet"); context.fillText(words, left, top);
 }
 
 /** Frame one cell. */

@@ -10,6 +10,7 @@ let at = 0, timer = null;
 
 function render() {
   byId("verdict").textContent = data.theory.verdict;
+  byId("sentence").dataset.fate = data.theory.fate;
   byId("reason").textContent = data.theory.reason;
   byId("world").textContent = data.world.title;
   byId("shown-count").textContent = `${data.theory.shown} shown, ${data.theory.held_out} held out`;

@@ -2,7 +2,7 @@
 
 import { $, app, cellName, complain, heldOut, missing, page, painted, shape } from "./app.js";
 import { post, visitor } from "./api.js";
-import { drawCells, drawErrors, drawImage, format, ink, outline, soon, spearman } from "./maps.js";
+import { drawCells, drawErrors, drawImage, format, frameCell, ink, outline, soon, spearman } from "./maps.js";
 
 let asking = false, answered = "", since = 0;
 
@@ -63,6 +63,7 @@ function render() {
   if ($("view").value === "pieces") {
     const place = drawCells($("theory"), theory.shape, (i, j) => (theory.pieces[i][j] < 0 ? ink("hidden") : hue(theory.pieces[i][j])));
     outline(place, theory.shape, heldOut, ink("ink"));
+    frameCell(place, painter.cursor);
     $("theory-caption").replaceChildren(bold(theory.determined), ` of ${theory.held_out} held out determined`);
     return;
   }

@@ -124,7 +124,7 @@ function drawWeights(frame) {
   }));
   context.globalAlpha = 1;
   page.purity = frame.purity;
-  $("purity").replaceChildren("units spend ", bold(`${(100 * frame.purity).toFixed(0)} %`), " of their signal on one function");
+  $("purity").replaceChildren(bold(`${(100 * frame.purity).toFixed(0)} %`), " of a unit's signal serves one function");
 }
 
 /** Say that the server is gone, and look for it until it is back. */
