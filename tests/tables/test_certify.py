@@ -79,10 +79,15 @@ def test_320_random_tables_agree_with_rational_arithmetic(block):
 @pytest.mark.parametrize("seed", range(6))
 def test_margin_is_the_variance_of_least_squares(seed):
     shape, z, order = random_table(seed)
-    c = certify(table_of(z, shape), order)
+    rng = np.random.default_rng(seed)
+    weights = [None, rng.integers(1, 6, len(z)).astype(float), rng.uniform(0.1, 3, len(z))][
+        seed % 3
+    ]
+    c = certify(table_of(z, shape, weights), order)
     phi = Conjunctions(shape, order).matrix(z).toarray()
     asked = Conjunctions(shape, order).matrix(c.asked).toarray()
-    expected = np.einsum("ij,jk,ik->i", asked, np.linalg.pinv(phi.T @ phi), asked)
+    gram = phi.T @ phi if weights is None else phi.T @ (weights[:, None] * phi)
+    expected = np.einsum("ij,jk,ik->i", asked, np.linalg.pinv(gram, rcond=1e-11), asked)
     at = c.determined
     np.testing.assert_allclose(c.margin[at], expected[at], rtol=1e-6)
     assert np.isnan(c.margin[~at]).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import isqrt, lcm
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
+from threadpoolctl import threadpool_limits
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -18,6 +20,7 @@ PANEL = 32  # columns that are eliminated one by one before a matrix product
 PRIMES = (1 << 22, 1 << 23)  # 32 products of residues below 2^23 add up exactly in float64
 CHECKED = 64  # null vectors up to which each is checked; random combinations beyond
 EXACT = 1 << 53
+LARGE = 1 << 16  # entries of a matrix whose products may use several threads
 
 
 def proven_factor(g: Array) -> tuple[Array, Array] | None:
@@ -72,13 +75,17 @@ class Echelon:
 
     def null(self, values: NDArray[Any]) -> Whole:
         """Complete values on the free columns, (free, k), to null vectors modulo the prime."""
+        with _one_thread(self.rows.shape[1] * values.shape[1]):
+            return self._null(values)
+
+    def _null(self, values: NDArray[Any]) -> Whole:
         p, free = self.prime, self.free
         x = np.zeros((self.rows.shape[1], values.shape[1]))
         x[free] = np.mod(values, p)
         for stop in range(self.rank, 0, -PANEL):  # back substitution, a panel at a time
             start = max(0, stop - PANEL)
             left = np.zeros((stop - start, values.shape[1]))
-            for at in range(0, len(x), PANEL):
+            for at in range(int(self.pivots[start]), len(x), PANEL):  # rows are 0 before it
                 left = residue(
                     left + self.rows[start:stop, at : at + PANEL] @ x[at : at + PANEL], p
                 )
@@ -90,8 +97,21 @@ class Echelon:
         return x.astype(np.int64)
 
 
+def _one_thread(size: int) -> AbstractContextManager[object]:
+    """Keep products of thin panels on one thread: on a busy machine, threads wait for each other.
+
+    Small matrices have one thread anyway, and asking for it takes longer than their product.
+    """
+    return threadpool_limits(1, user_api="blas") if size > LARGE else nullcontext()
+
+
 def echelon(a: NDArray[Any], prime: int) -> Echelon:
     """Eliminate modulo a prime: panels column by column, the rest by exact matrix products."""
+    with _one_thread(a.size):
+        return _echelon(a, prime)
+
+
+def _echelon(a: NDArray[Any], prime: int) -> Echelon:
     a = np.mod(np.asarray(a, dtype=np.float64), prime)
     n, width = a.shape
     rank, pivots = 0, []
@@ -152,22 +172,22 @@ def rational(x: Whole, prime: int) -> Whole | None:
     column is multiplied by its common denominator; `None` where no such fractions exist.
     """
     bound = isqrt(prime // 2)
-    fractions = {}
-    for value in np.unique(x).tolist():
+    residues, at = np.unique(x, return_inverse=True)
+    numerators, denominators = np.empty_like(residues), np.empty_like(residues)
+    for k, value in enumerate(residues.tolist()):
         before, after, s, t = prime, value, 0, 1
         while after > bound:
             q = before // after
             before, after, s, t = after, before - q * after, t, s - q * t
         if not t or abs(t) > bound:
             return None
-        fractions[value] = (after, t) if t > 0 else (-after, -t)
-    columns = []
-    for column in x.T.tolist():
-        common = lcm(*(fractions[v][1] for v in column))
-        if common >= EXACT:
-            return None
-        columns.append([fractions[v][0] * (common // fractions[v][1]) for v in column])
-    return np.array(columns, dtype=np.int64).T.reshape(x.shape)
+        numerators[k], denominators[k] = (after, t) if t > 0 else (-after, -t)
+    below = denominators[at].reshape(x.shape)
+    common = [lcm(*np.unique(column).tolist()) for column in below.T]
+    if any(c >= EXACT for c in common):
+        return None
+    scale = np.array(common, dtype=np.int64) // below
+    return np.asarray(numerators[at].reshape(x.shape) * scale, dtype=np.int64)
 
 
 def whole_null_space(a: NDArray[Any], e: Echelon) -> Whole | None:
