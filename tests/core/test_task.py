@@ -7,7 +7,7 @@ import torch
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.sets import box, fraction, table, values
-from recombine.core.space import cube, grid
+from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import NotCompositional
 from recombine.core.task import Task
 from recombine.runs.run import execute
@@ -152,3 +152,7 @@ def test_levels_that_float32_rounds_to_others_are_refused():
         task.data(np.array([[2.0**24], [2.0**24 + 1]]))
     smooth = Task(cube(a=1), inputs=lambda z: z, targets=lambda z: z)
     assert len(smooth.data(np.array([[0.1]]))) == 1
+    for low, high in ((1e9, 1e9 + 1), (0.0, 1e-44)):
+        far = Task(Space((Factor("a", low=low, high=high),)), lambda z: z, lambda z: z)
+        with pytest.raises(Refused, match=r"where float32 steps by .* rounds different values"):
+            far.data(np.array([[low], [high]]))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from recombine.core.error import Refused
-from recombine.core.space import grid
+from recombine.core.space import cube, grid
 from recombine.core.task import Task
 from recombine.tasks.encode import code, join, one_hot, population
 
@@ -22,6 +22,19 @@ def test_a_code_with_fewer_levels_than_its_factor_is_refused():
     with pytest.raises(Refused, match=r"inputs are not finite at 18 of 27 points, such as \[3"):
         task.data(task.space.points())
     assert task.data(np.array([[2.0, 1.0]])).x.tolist() == [[0, 0, 1, 0, 1, 0]]
+
+
+@pytest.mark.parametrize("encode", [one_hot, population])
+def test_values_beyond_the_units_of_a_code_are_refused(encode):
+    task = Task(grid(a=9), lambda z: encode(3)(z[0]), lambda z: z)
+    with pytest.raises(Refused, match=r"inputs are not finite at 6 of 9 points, such as \[3"):
+        task.data(task.space.points())
+
+
+def test_fractions_are_no_levels():
+    task = Task(cube(a=1), lambda z: one_hot(3)(z[0]), lambda z: z)
+    with pytest.raises(Refused, match="inputs are not finite at 1 of 2 points"):
+        task.data(np.array([[0.5], [1.0]]))
 
 
 def test_targets_that_are_not_finite_are_refused():

@@ -20,6 +20,9 @@ from recombine.core.show import shown
 from recombine.core.space import Array, Mask, Points, Space
 from recombine.core.support import Support, warn_unseen
 
+FEWEST = 1000  # steps that float32 must make from one end of a continuous factor to the other
+LARGEST = float(np.finfo(np.float32).max)
+
 
 @shown
 @dataclass(frozen=True)
@@ -129,9 +132,17 @@ class Task:
         )
 
     def _check_levels(self, z: Points) -> None:
-        """Refuse levels that float32, in which maps compute, rounds to another level."""
+        """Refuse values that float32, in which maps compute, rounds to others."""
         for f in self.space.factors:
             block = z[:, self.space.blocks[f.name]]
+            size = np.float32(min(max(abs(f.low), abs(f.high)), LARGEST))
+            step = float(max(np.spacing(size), np.finfo(np.float32).tiny))
+            if f.levels is None and step > (f.high - f.low) / FEWEST:
+                raise Refused(
+                    f"Factor {f.name!r} runs from {f.low:.10g} to {f.high:.10g}, where float32 "
+                    f"steps by {step:.2g} and rounds different values to one. Give a space that "
+                    "starts near 0, in a larger unit if need be, and add the rest in the maps."
+                )
             if f.levels is not None and (lost := block[block.astype(np.float32) != block]).size:
                 raise Refused(
                     f"Factor {f.name!r} has the value {lost[0]:.0f}, which float32 cannot "

@@ -21,20 +21,25 @@ def one_hot(levels: int) -> Code:
 
     def code(value: Tensor) -> Tensor:
         units = (torch.arange(levels, device=value.device) == value).float()
-        return torch.where((value >= 0) & (value < levels), units, torch.nan)
+        level = (value >= 0) & (value < levels) & (value == value.floor())
+        return torch.where(level, units, torch.nan)
 
     return code
 
 
 def population(levels: int, width: float = 1.0) -> Code:
-    """Activate units around the value by a Gaussian of this width."""
+    """Activate units around the value by a Gaussian of this width; beyond the units, give NaN."""
     if levels < 1 or not width > 0:
         raise Refused(
             f"population() needs levels >= 1 and width > 0; got levels={levels}, width={width}."
         )
-    return lambda value: torch.exp(
-        -((torch.arange(levels, device=value.device) - value) ** 2) / (2 * width**2)
-    )
+
+    def code(value: Tensor) -> Tensor:
+        away = torch.arange(levels, device=value.device) - value
+        near = (value >= -0.5) & (value <= levels - 0.5)
+        return torch.where(near, torch.exp(-(away**2) / (2 * width**2)), torch.nan)
+
+    return code
 
 
 def ramp(scale: float = 1.0) -> Code:
