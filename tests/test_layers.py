@@ -66,10 +66,10 @@ def nodes(tree: ast.AST) -> Iterator[ast.AST]:
         yield from nodes(node)
 
 
-def imported(path: Path) -> set[str]:
-    """List the modules that a file imports, anywhere in it."""
+def imported(path: Path, *, types: bool = False) -> set[str]:
+    """List the modules that a file imports, anywhere in it; `types`: for type checkers too."""
     actual = set()
-    for node in nodes(ast.parse(path.read_text())):
+    for node in (ast.walk if types else nodes)(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             actual |= {a.name for a in node.names}
         if isinstance(node, ast.ImportFrom):
@@ -83,6 +83,39 @@ def imported(path: Path) -> set[str]:
             else:
                 actual.add(str(node.module))
     return actual
+
+
+def file_of(module: str) -> str:
+    """Find the file of a module, or of the package that a name is imported from."""
+    name = module.removeprefix("recombine").removeprefix(".").replace(".", "/")
+    places = (name, f"{name}/__init__", name.rpartition("/")[0] + "/__init__")
+    return next((place for place in places if place in FILES), "")
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Find files that import each other in a circle: a, b, …, a; empty if there are none."""
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name not in done:
+            for other in sorted(graph.get(name, ())):
+                if circle := visit(other, [*path, name]):
+                    return circle
+        done.add(name)
+        return []
+
+    return next((circle for name in graph if (circle := visit(name, []))), [])
+
+
+def test_no_files_import_each_other_in_a_circle():
+    """Imports inside functions and those for type checkers count."""
+    assert cycle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
+    assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    graph = {name: {file_of(m) for m in imported(p, types=True)} for name, p in FILES.items()}
+    assert len([name for name, others in graph.items() if others - {""}]) > 200
+    assert " → ".join(cycle(graph)) == ""
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -118,6 +151,7 @@ def test_the_checks_above_see_a_violation(tmp_path):
         "def f():\n    from recombine.cli import main\n    import time\n"
     )
     assert imported(file) == {"recombine.cli.main", "time"}
+    assert imported(file, types=True) == {"recombine.cli.main", "time", "os"}
 
 
 def test_the_entrance_and_the_help_load_nothing_that_takes_long():

@@ -9,8 +9,7 @@ import recombine as rc
 from recombine.core.error import Refused
 from recombine.tables.bins import cut, edges
 from recombine.tables.forecast import one_hot
-from recombine.tables.read import read
-from recombine.tables.table import from_rows
+from recombine.tables.read import from_rows, read
 
 ROWS = {
     "shape": ["cup", "cup", "ball", "ball", "cup"],

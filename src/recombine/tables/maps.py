@@ -12,7 +12,7 @@ from recombine.core.error import Refused, nearest
 from recombine.tables.conjunctions import Array
 
 if TYPE_CHECKING:
-    from recombine.tables.foresight import Foresight
+    from recombine.tables.answers import Answers
 
 PAIRS = 3  # pairs of factors that are drawn
 WIDE = 40  # levels of a factor that are drawn
@@ -32,7 +32,7 @@ class PairMap:
     unknown: Array  # share of the asked ones that is not known, or not determined
 
 
-def pair_maps(f: Foresight, rows: str | None = None, columns: str | None = None) -> list[PairMap]:
+def pair_maps(f: Answers, rows: str | None = None, columns: str | None = None) -> list[PairMap]:
     """Map some pairs of factors, those with the most levels first."""
     t = f.source
     for name in (rows, columns):
@@ -49,7 +49,7 @@ def pair_maps(f: Foresight, rows: str | None = None, columns: str | None = None)
     return [_pair_map(f, a, b) for a, b in pairs[:PAIRS]]
 
 
-def _pair_map(f: Foresight, a: int, b: int) -> PairMap:
+def _pair_map(f: Answers, a: int, b: int) -> PairMap:
     t, cells, asked = f.source, f.source.cells, f.asked
     shape = (t.shape[a], t.shape[b])
     made = f.forecast

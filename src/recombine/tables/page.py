@@ -14,7 +14,7 @@ from recombine.tables.lists import briefly
 from recombine.tables.maps import WIDE, PairMap, pair_maps
 
 if TYPE_CHECKING:
-    from recombine.tables.foresight import Foresight
+    from recombine.tables.answers import Answers
 
 ROWS = 200  # combinations that the page lists
 PITCH = 18  # pixels from one cell to the next
@@ -24,13 +24,13 @@ LABEL = 16  # characters of a level beside a map
 LETTER = 8  # pixels of one of them
 
 
-def page(f: Foresight) -> str:
+def page(f: Answers) -> str:
     """Write one self-contained page."""
     design = files("recombine.report").joinpath("templates/design.css").read_text("utf-8")
     return str(_template("foresight.html").render(**_content(f, ROWS), design=Markup(design)))
 
 
-def fragment(f: Foresight) -> str:
+def fragment(f: Answers) -> str:
     """Write the sentences and the first rows, to stand inside a notebook."""
     return str(_template("fragment.html").render(**_content(f, 8)))
 
@@ -42,7 +42,7 @@ def _template(name: str) -> Any:
     return environment.get_template(name)
 
 
-def _content(f: Foresight, rows: int) -> dict[str, Any]:
+def _content(f: Answers, rows: int) -> dict[str, Any]:
     shown = f.order[:rows]
     heads = [k for k, v in f.columns.items() if v is not None][:COLUMNS]
     names = dict(zip(f.source.columns, f.brief(NAME), strict=True))

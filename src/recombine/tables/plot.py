@@ -15,10 +15,10 @@ MARGIN = 1.9  # inches for labels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from recombine.tables.foresight import Foresight
+    from recombine.tables.answers import Answers
 
 
-def heat_maps(f: Foresight, rows: str | None = None, columns: str | None = None) -> Figure:
+def heat_maps(f: Answers, rows: str | None = None, columns: str | None = None) -> Figure:
     """Draw up to three pairs of factors, or the pair that is named."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle

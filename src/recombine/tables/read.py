@@ -501,3 +501,13 @@ def _weights(s: polars.Series, name: str) -> Array:
     if not (np.isfinite(w).all() and (w > 0).all()):
         raise Refused(f"Weights {name!r} must be positive numbers in every row.")
     return w
+
+
+def from_rows(
+    rows: Sequence[Sequence[Any]], columns: Sequence[str], y: Sequence[float] | None = None
+) -> Table:
+    """Build a table from rows of level names, for programs that have no dataframe."""
+    data = {name: [row[c] for row in rows] for c, name in enumerate(columns)}
+    if y is None:
+        return read(data, factors=columns)
+    return read(data | {"y": list(y)}, factors=columns, target="y")

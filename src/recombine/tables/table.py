@@ -45,6 +45,7 @@ class Cells:
 class Table:
     """Rows of levels, one column per factor, and a target: `read` builds it.
 
+    >>> from recombine.tables.read import from_rows
     >>> t = from_rows([("cup", "red"), ("ball", "blue")], ["shape", "color"], [1.0, 2.0])
     >>> print(t)
     Table of 2 rows: shape (2 levels) × color (2 levels), 2 of 4 combinations measured, target y
@@ -286,15 +287,3 @@ def space_of(columns: Sequence[str], labels: Sequence[Sequence[str]]) -> Space:
     return Space(
         tuple(Factor(n, len(k), labels=tuple(k)) for n, k in zip(names, labels, strict=True))
     )
-
-
-def from_rows(
-    rows: Sequence[Sequence[Any]], columns: Sequence[str], y: Sequence[float] | None = None
-) -> Table:
-    """Build a table from rows of level names, for programs that have no dataframe."""
-    from recombine.tables.read import read
-
-    data = {name: [row[c] for row in rows] for c, name in enumerate(columns)}
-    if y is None:
-        return read(data, factors=columns)
-    return read(data | {"y": list(y)}, factors=columns, target="y")
