@@ -64,7 +64,7 @@ def pages() -> Iterator[tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
         if (paper := papers().get(path.stem)) and path.parent.name == "papers":
             text = fill(text, paper, store, records, judged)
-        yield name, finish(text, name)
+        yield name, finish(narrow(text) if name == "claims.md" else text, name)
     for source, name in OUTSIDE.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         yield name, finish(relocate(text, source), name)
@@ -85,6 +85,28 @@ def finish(text: str, name: str) -> str:
         text,
     )
     return mathematics(fence(text))
+
+
+def narrow(text: str) -> str:
+    """Fold the eleven columns of the table of claims into five, which fit a page."""
+    lines = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 11 and cells[0] == "claim":
+            line = "| claim | the paper | ours | verdict | decided by |"
+        elif len(cells) == 11 and cells[0] == "---":
+            line = "| --- | --- | --- | --- | --- |"
+        elif len(cells) == 11:
+            claim, role, number, source, value, ends, seeds, size, verdict, why, oracle = cells
+            remarks = role if oracle == "–" else f"{role}; oracle: {oracle}"
+            ours = f"{value} {ends}".replace(", ", ",\N{NO-BREAK SPACE}")
+            many, start, first = seeds.partition(" from ")
+            count = f"{many} seed{'s' * (many != '1')}{start}{first}, {size}"
+            folded = ((claim, remarks), (number, source), (ours, count))
+            pairs = [f"{above}<br><small>{below}</small>" for above, below in folded]
+            line = f"| {' | '.join([*pairs, verdict, why])} |"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def relocate(text: str, source: str) -> str:

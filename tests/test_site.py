@@ -136,6 +136,20 @@ def test_a_paper_has_its_verdicts_figures_and_mathematics(site):
     assert "filled in" not in text
 
 
+def test_the_table_of_claims_fits_and_loses_nothing(website):
+    text = (ROOT / "docs" / "claims.md").read_text()
+    narrow = website.narrow(text)
+    rows = [line for line in narrow.splitlines() if line.startswith("| ")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
+    assert len(rows) == len([line for line in text.splitlines() if line.startswith("| ")])
+    row = (
+        "| A. | control | 1 | Fig. 2 | 1.1 | [1, 2] | 5 from 9 | quick | **holds** | why | chosen |"
+    )
+    words = website.narrow(row)
+    for word in ("A.", "control", "oracle: chosen", "Fig. 2", "1.1 [1,\xa02]", "5 seeds from 9"):
+        assert word in words
+
+
 def test_pages_that_do_not_exist_are_left_out_of_the_navigation(website):
     nav = ["a.md", {"Part": ["b.md", {"C": "c.md"}]}, {"Empty": [{"D": "d.md"}]}]
     assert website.present(nav, {"a.md", "c.md"}.__contains__) == [

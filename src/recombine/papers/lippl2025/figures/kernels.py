@@ -53,7 +53,7 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     figure = Figure(460, 320)
     axes = figure.place(56, 12, 380, 250)
     s = np.linspace(0.01, 0.5, 60)
-    for p in (1, 2, 3, 4, 5):
+    for p in (5, 4, 3, 2, 1):  # as the lines lie
         axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1], label=f"p = {p}")
     for r in records:
         if not r.config["ridge"]:
