@@ -24,10 +24,10 @@ def test_a_code_with_fewer_levels_than_its_factor_is_refused():
     assert task.data(np.array([[2.0, 1.0]])).x.tolist() == [[0, 0, 1, 0, 1, 0]]
 
 
-@pytest.mark.parametrize("encode", [one_hot, population])
-def test_values_beyond_the_units_of_a_code_are_refused(encode):
+@pytest.mark.parametrize(("encode", "bad"), [(one_hot, 6), (population, 5)])
+def test_values_beyond_the_units_of_a_code_are_refused(encode, bad):
     task = Task(grid(a=9), lambda z: encode(3)(z[0]), lambda z: z)
-    with pytest.raises(Refused, match=r"inputs are not finite at 6 of 9 points, such as \[3"):
+    with pytest.raises(Refused, match=f"inputs are not finite at {bad} of 9 points"):
         task.data(task.space.points())
 
 

@@ -28,7 +28,7 @@ def one_hot(levels: int) -> Code:
 
 
 def population(levels: int, width: float = 1.0) -> Code:
-    """Activate units around the value by a Gaussian of this width; beyond the units, give NaN."""
+    """Activate units around the value by a Gaussian of this width; a unit or more beyond them, give NaN."""
     if levels < 1 or not width > 0:
         raise Refused(
             f"population() needs levels >= 1 and width > 0; got levels={levels}, width={width}."
@@ -36,7 +36,7 @@ def population(levels: int, width: float = 1.0) -> Code:
 
     def code(value: Tensor) -> Tensor:
         away = torch.arange(levels, device=value.device) - value
-        near = (value >= -0.5) & (value <= levels - 0.5)
+        near = (value >= -1) & (value <= levels)
         return torch.where(near, torch.exp(-(away**2) / (2 * width**2)), torch.nan)
 
     return code
