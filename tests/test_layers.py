@@ -40,9 +40,10 @@ LAYERS = (
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
 READERS = ("tasks/banks/", "tables/read", "tables/lists", "tables/datasets")  # read the disk
 
-DISK_AND_CLOCK = {"datetime", "glob", "io", "os", "pathlib", "pickle", "shutil", "socket"}
-DISK_AND_CLOCK |= {"subprocess", "tempfile", "time"}
+DISK_AND_CLOCK = {"glob", "io", "os", "pathlib", "pickle", "shutil", "socket", "subprocess"}
+DISK_AND_CLOCK |= {"tempfile", "time"}
 CALLS = {"print", "open", "input", "save", "load", "savez", "savetxt", "loadtxt"}
+CALLS |= {"now", "utcnow", "today"}  # of datetime, whose values may be levels of a table
 
 FILES = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path
