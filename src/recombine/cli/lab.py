@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def lab(words: list[str]) -> int:
-    """Open the browser lab: paint what is shown, see theory and a network answer."""
+    """Open the browser lab: paint training combinations, compare theory with a trained network."""
     from pathlib import Path
 
     from recombine.cli.own_options import LabOptions

@@ -38,7 +38,7 @@ First steps:
 'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT
 --help' lists every field of an experiment. Experiments of your own are named by
 file: recombine run mine.py:addition. Records go to the folder runs (change it
-with --records). A command given again continues where it stopped.
+with --records). A repeated command continues where it stopped.
 """
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
