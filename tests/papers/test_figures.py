@@ -10,6 +10,7 @@ import pytest
 import recombine
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES
+from recombine.report.sections import pictures
 from recombine.runs.store import Store
 
 RESULTS = Path(recombine.__file__).parents[2] / "results"
@@ -55,3 +56,40 @@ def test_every_task_of_the_puzzles_has_a_dot_or_says_why_not():
     dots = {r.config["task"] for r in records if r.scores.get("largest_output", 0) > 1e-7}
     words = text.count("not computed") + text.count("every output is zero")
     assert words == len(tasks - (dots - {"addition"}))
+
+
+def test_no_text_of_a_figure_is_small_cut_off_or_covered(browser, tmp_path):
+    store, drawings = Store(RESULTS), []
+    for name in dict.fromkeys(r.experiment for r in committed()):
+        done = [r for r in committed() if r.experiment == name and r.status == "done"]
+        drawings += [str(p.drawing) for p in pictures(name, done, store.arrays, name)]
+    assert len(drawings) > 50
+    path = tmp_path / "figures.html"
+    path.write_text(
+        f"<meta charset=utf-8><body style='font-family: sans-serif'>{''.join(drawings)}"
+    )
+    browser.get(path.as_uri())
+    texts, problems = browser.execute_script("""
+        let texts = 0;
+        const problems = [];
+        for (const svg of document.querySelectorAll("svg")) {
+            const frame = svg.getBoundingClientRect();
+            const boxes = [...svg.querySelectorAll("text")].filter(t => t.textContent.trim())
+                .map(t => [t, t.getBoundingClientRect()]);
+            texts += boxes.length;
+            boxes.forEach(([t, a], i) => {
+                if (parseFloat(getComputedStyle(t).fontSize) < 9)
+                    problems.push(["small", svg.id, t.textContent]);
+                const over = [frame.left - a.left, a.right - frame.right, a.bottom - frame.bottom];
+                if (Math.max(...over) > 2)
+                    problems.push(["cut off", svg.id, t.textContent]);
+                for (const [u, b] of boxes.slice(i + 1))
+                    if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3)
+                        problems.push(["covered", svg.id, t.textContent, u.textContent]);
+            });
+        }
+        return [texts, problems];
+    """)
+    assert texts > 500
+    assert not problems
