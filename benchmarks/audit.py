@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import cross_entropy
 
 from benchmarks.measure import Result, benchmark
 from recombine.audits.audit import audit, judge
 from recombine.audits.sample import Sample
-from recombine.core.space import Points
+from recombine.core.seed import seeded
+from recombine.core.task import Data
 from recombine.tables.table import Table, space_of
+from recombine.training.fit import fit
 
 ROWS = 1_000_000
 FACTORS, LEVELS = 6, 10
@@ -95,21 +98,39 @@ def sliceline(sample: Sample) -> str:
     return f"sliceline {timed(run):.1f} s for the five worst slices of at most two levels"
 
 
+def trained(x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor) -> torch.nn.Module:
+    """A small convolutional network that fits its training rows."""
+    with seeded(0):
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 16, 3, stride=2),
+            torch.nn.ReLU(),
+            torch.nn.Conv2d(16, 32, 3, stride=2),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(32 * 7 * 7, 5),
+        )
+    data = Data(np.zeros((len(rows), 1)), x[rows], y[rows])
+    fit(model, data, steps=150, batch=128, lr=3e-3, loss=cross_entropy, seed=0)
+    return model
+
+
 @benchmark
 def audit_cnn(rounds: int) -> Result:
-    """A convolutional network on 10,000 images of 32×32, four factors: outputs, cells, layers."""
+    """A trained convolutional network on 10,000 images of 32×32, four factors: outputs, cells,
+    diagnosis, layers and a plan of 10 combinations (CPU seconds).
+    """
     rng = np.random.default_rng(0)
-    z: Points = rng.integers(10, size=(10_000, 4)).astype(np.float64)
-    x = torch.rand(10_000, 3, 32, 32)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 16, 3, stride=2),
-        torch.nn.ReLU(),
-        torch.nn.Conv2d(16, 32, 3, stride=2),
-        torch.nn.ReLU(),
-        torch.nn.Flatten(),
-        torch.nn.Linear(32 * 7 * 7, 5),
+    z = rng.integers(10, size=(10_000, 4))
+    bands = torch.from_numpy(z / 10).float().repeat_interleave(8, dim=1)  # rows of the image
+    x = bands[:, None, :, None] + 0.1 * torch.rand(10_000, 3, 32, 32)
+    train = rng.random(10_000) < 0.7
+    shown = z[:, 0] // 2
+    targets = np.where(train, shown, (shown + (z[:, 1] > 4)) % 5)  # no law tells the unseen ones
+    model = trained(x, torch.from_numpy(shown), torch.from_numpy(np.flatnonzero(train)))
+    columns = {name: z[:, c] for c, name in enumerate("abcd")}
+    answers = []
+    seconds = timed(
+        lambda: answers.append(audit(model, columns, inputs=x, targets=targets, train=train))
     )
-    columns = {name: z[:, c].astype(int) for c, name in enumerate("abcd")}
-    targets, train = (z[:, 0] // 2).astype(int), rng.random(10_000) < 0.7
-    seconds = timed(lambda: audit(model, columns, inputs=x, targets=targets, train=train))
-    return Result("< 60 s", f"{seconds:.1f} s", seconds < 60)
+    complete = len(answers[0].advice[0].combinations) == 10
+    return Result("< 60 s", f"{seconds:.1f} s", seconds < 60 and complete)
