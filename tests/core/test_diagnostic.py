@@ -141,6 +141,7 @@ def test_diagnostics_read_tensors_of_any_device(name):
     [
         (lambda x: torch.full((len(x), 8, 8), torch.nan), "not finite at 64 of 64 points"),
         (lambda x: x[:1], "one row per input"),
+        (lambda x: (x, x), "returned a tuple; it must return one array"),
         (lambda x: x.flatten(1)[:, :3], r"outputs of shape \(3,\), but the task's targets have"),
         ("a.pt", "got a model of type str"),
     ],

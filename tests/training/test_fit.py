@@ -549,6 +549,7 @@ def test_shapes_are_checked_for_models_with_buffers():
     assert predict(build(), x).shape == (1, 1)
 
 
+UNEVEN = torch.ones(3, 5, dtype=F64), torch.ones(2, 3, dtype=F64)
 REFUSED = {
     "no model": ({"models": []}, "needs a model, .* got none"),
     "twice": ({"models": [MODEL := chain(0), MODEL]}, "same model twice"),
@@ -558,11 +559,17 @@ REFUSED = {
     "steps": ({"steps": 0}, r"fit\(\) needs steps >= 1; got 0"),
     "batch": ({"batch": 0}, "needs batch >= 1; got 0"),
     "every": ({"every": 0}, "needs every >= 1; got 0"),
-    "lr": ({"lr": -1e-3}, "needs lr >= 0; got -0.001"),
-    "lr nan": ({"lr": float("nan")}, "needs lr >= 0; got nan"),
+    "lr": ({"lr": -1e-3}, "needs a finite lr >= 0; got -0.001"),
+    "lr nan": ({"lr": float("nan")}, "needs a finite lr >= 0; got nan"),
     "clip": ({"clip": -1}, "needs clip > 0, or None for no clipping; got -1"),
     "clip zero": ({"clip": 0.0}, "needs clip > 0"),
     "clip nan": ({"clip": float("nan")}, "needs clip > 0"),
+    "lr inf": ({"lr": float("inf")}, "needs a finite lr >= 0; got inf"),
+    "stop": ({"stop": float("nan")}, "got stop=nan"),
+    "climb": ({"schedule": lambda t: -1.0}, r"finite factors >= 0; got -1.0 after 0 of 2"),
+    "schedule": ({"schedule": lambda t: float("nan")}, "finite factors >= 0; got nan"),
+    "uneven": ({"data": Data(np.zeros((3, 1)), *UNEVEN)}, "got 3 inputs and 2 targets"),
+    "tuple": ({"models": nn.LSTM(5, 3).double()}, "LSTM returns a tuple. Wrap it"),
     "empty": ({"data": sample(n=0)}, "at least one example"),
     "shape": ({"data": sample(outputs=2)}, r"shape \(3,\).*shape \(2,\)"),
     "loss": ({"loss": lambda p, y: (p - y).square()}, r"one number; got .* shape \(48, 3\)"),

@@ -91,7 +91,14 @@ def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
     parts = []
     with torch.no_grad():
         for part in x.split(chunk):
-            output = torch.as_tensor(run(part), device=x.device)
+            returned = run(part)
+            try:
+                output = torch.as_tensor(returned, device=x.device)
+            except (TypeError, ValueError, RuntimeError) as problem:
+                raise Refused(
+                    f"The model returned a {type(returned).__name__}; it must return one array of "
+                    "numbers. Wrap it in a function that returns the outputs."
+                ) from problem
             if output.shape[:1] != part.shape[:1]:
                 raise Refused(
                     f"The model returned outputs of shape {tuple(output.shape)} for {len(part)} "

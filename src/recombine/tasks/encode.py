@@ -28,7 +28,7 @@ def one_hot(levels: int) -> Code:
 
 
 def population(levels: int, width: float = 1.0) -> Code:
-    """Activate units around the value by a Gaussian of this width; a unit or more beyond them, give NaN."""
+    """Activate units around the value by a Gaussian; values more than 1 beyond them give NaN."""
     if levels < 1 or not width > 0:
         raise Refused(
             f"population() needs levels >= 1 and width > 0; got levels={levels}, width={width}."

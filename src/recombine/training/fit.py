@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from math import cos, isfinite, pi
+from math import cos, inf, isfinite, isnan, pi
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ def fit(
     datas = [data] if isinstance(data, Data) else list(data)
     seeds = [seed + i for i in range(len(models))] if isinstance(seed, int) else list(seed)
     every = max(1, steps // 100) if every is None else every
-    _check(models, datas, seeds, steps, batch, every, lr, clip)
+    _check(models, datas, seeds, steps, batch, every, lr, clip, stop)
     with seeded(0):  # a forward pass may draw random numbers
         for i, m in enumerate(models):
             _check_outputs(m, datas[i % len(datas)], loss)
@@ -164,8 +164,14 @@ def fit(
 
         for step in range(steps):
             if schedule:
+                factor = schedule(step / steps)
+                if not 0 <= factor < inf:
+                    raise Refused(
+                        "fit() needs a schedule of finite factors >= 0; got "
+                        f"{factor} after {step} of {steps} steps."
+                    )
                 for group, rate in zip(descent.param_groups, rates, strict=True):
-                    group["lr"] = rate * schedule(step / steps)
+                    group["lr"] = rate * factor
             if terms:
                 for r in rows:
                     objectives[r].factors = [
@@ -250,6 +256,7 @@ def _check(
     every: int,
     lr: float,
     clip: float | None,
+    stop: float | None,
 ) -> None:
     """Refuse invalid arguments before anything is changed."""
     if not models:
@@ -272,12 +279,17 @@ def _check(
     for name, number in (("steps", steps), ("batch", batch), ("every", every)):
         if number is not None and number < 1:
             raise Refused(f"fit() needs {name} >= 1; got {number}.")
-    if not lr >= 0:
-        raise Refused(f"fit() needs lr >= 0; got {lr}.")
+    if not 0 <= lr < inf:
+        raise Refused(f"fit() needs a finite lr >= 0; got {lr}.")
+    if stop is not None and isnan(stop):
+        raise Refused("fit() needs a loss at which to stop, or None; got stop=nan.")
     if clip is not None and not clip > 0:
         raise Refused(f"fit() needs clip > 0, or None for no clipping; got {clip}.")
     if not all(len(d) for d in datas):
         raise Refused("fit() needs data with at least one example; got none. Widen the support.")
+    if uneven := [d for d in datas if len(d.x) != len(d.y)]:
+        sizes = f"{len(uneven[0].x)} inputs and {len(uneven[0].y)} targets"
+        raise Refused(f"fit() needs one target per input; got {sizes}.")
     if not all(any(p.requires_grad for p in m.parameters()) for m in models):
         raise Refused("fit() needs a model with trainable parameters; got none. Unfreeze some.")
     places = {str(p.device) for m in models for p in m.parameters()}
@@ -294,7 +306,13 @@ def _check_outputs(model: nn.Module, data: Data, loss: Loss) -> None:
     model.eval()
     buffers = [(b, b.clone()) for b in model.buffers()]
     with torch.no_grad():
-        check_shapes(loss, model(data.x[:1]), data.y[:1])
+        outputs = model(data.x[:1])
+        if not isinstance(outputs, Tensor):
+            raise Refused(
+                f"fit() needs a model that returns one tensor; {type(model).__name__} returns a "
+                f"{type(outputs).__name__}. Wrap it in a module that returns the outputs."
+            )
+        check_shapes(loss, outputs, data.y[:1])
         for buffer, value in buffers:
             buffer.copy_(value)
 

@@ -57,6 +57,11 @@ def check_shapes(loss: Loss, prediction: Tensor, target: Tensor) -> None:
     """Refuse shapes that an elementwise loss would broadcast, such as (n,) against (n, 1)."""
     function = loss.func if isinstance(loss, partial) else loss
     elementwise = function in ELEMENTWISE or isinstance(function, ELEMENTWISE_MODULES)
+    if elementwise and prediction.ndim and len(prediction) != len(target):
+        raise Refused(
+            f"The model returned {len(prediction)} rows of outputs for {len(target)} inputs; it "
+            "must return one row per input."
+        )
     if elementwise and prediction.shape != target.shape:
         raise Refused(
             f"The model's outputs have shape {tuple(prediction.shape[1:])} per example, but the "
