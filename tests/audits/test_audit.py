@@ -239,7 +239,7 @@ def test_the_conjunction_that_the_model_acts_on_is_named():
     rest = grid - grid.mean(axis=0) - grid.mean(axis=1, keepdims=True) + grid.mean()
     assert reason.value == pytest.approx((rest**2).sum() / ((grid - grid.mean()) ** 2).sum())
     assert "conjunctions of shape and color" in reason.sentence
-    assert "0% of the targets', most at shape=d & color=f" in reason.sentence
+    assert "0.0% of the targets', most at shape=d & color=f" in reason.sentence
 
 
 def test_a_composer_with_errors_says_that_they_have_another_cause():

@@ -95,7 +95,7 @@ def reasons(e: Evidence) -> list[Reason]:
             "conjunction",
             e.conjunction_share,
             f"Beyond a sum over factors, the model acts most on conjunctions of {e.conjunction}: "
-            f"{e.conjunction_share:.0%} of the outputs' variance, {e.conjunction_truth:.0%} of the "
+            f"{e.conjunction_share:.1%} of the outputs' variance, {e.conjunction_truth:.1%} of the "
             f"targets', most at {e.conjunction_at}.",
             "lippl2025",
         ),
