@@ -10,11 +10,9 @@ A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Sp
 
 # %%
 import recombine as rc
-from recombine.tasks.bumps import bumps, hole
 
-SIDE = 8
-task = bumps(SIDE)
-shown = ~hole("center", SIDE)
+task = rc.find("task", "bumps")(8)
+shown = ~rc.box(x=(1, 6), y=(1, 6))
 split = task.split(shown)
 print(split)
 
@@ -23,11 +21,9 @@ print(split)
 # square. `risk` is 1 for a constant answer.
 
 # %%
-from recombine.core.registry import find
-
 results = {}
 for name in ("mlp", "outer"):
-    model = find("model", name)(split.train, seed=0)
+    model = rc.find("model", name)(split.train, seed=0)
     rc.fit(model, split.train, steps=300, lr=3e-3, progress=False)
     scores, arrays = rc.measure(rc.observe(model, task, split), ["risk", "error_map"])
     results[name] = (scores, arrays)
@@ -37,10 +33,8 @@ for name in ("mlp", "outer"):
 # The error at every position. Only the decoder that renders each factor by itself composes.
 
 # %%
-from recombine.report.plot import heat_maps
-
 maps = {
     name: (arrays["error_map"] / scores["blank_ood"], arrays["support"])
     for name, (scores, arrays) in results.items()
 }
-heat_maps(maps, names=("x", "y"))
+rc.heat_maps(maps, names=("x", "y"))

@@ -10,6 +10,7 @@ from recombine.core.claim import claim as claim
 from recombine.core.claim import decide as decide
 from recombine.core.claim import exact as exact
 from recombine.core.claim import scores as scores
+from recombine.core.diagnostic import Diagnostic as Diagnostic
 from recombine.core.diagnostic import Observed as Observed
 from recombine.core.diagnostic import diagnostic as diagnostic
 from recombine.core.diagnostic import measure as measure
@@ -61,6 +62,7 @@ from recombine.maps.compose import compose as compose
 from recombine.models.decoders import cnn as cnn
 from recombine.models.decoders import mlp as mlp
 from recombine.report.panel import Figure as Figure
+from recombine.report.plot import heat_maps as heat_maps
 from recombine.runs.judge import judge as judge
 from recombine.runs.record import Record as Record
 from recombine.runs.run import execute as execute
@@ -68,6 +70,7 @@ from recombine.runs.store import Store as Store
 from recombine.runs.sweep import sweep as sweep
 from recombine.runs.trial import trial as trial
 from recombine.tables.datasets import dataset as dataset
+from recombine.tables.foresight import Foresight as Foresight
 from recombine.tables.foresight import certify as certify
 from recombine.tables.foresight import forecast as forecast
 from recombine.tables.foresight import plan as plan

@@ -22,8 +22,7 @@ def shown(cls: C) -> C:
     >>> Certificate()._repr_html_()
     '<pre>a &lt; b</pre>'
     """
-    written = vars(cls).get("__str__")
-    ways = {"__repr__": written} if written else {}
+    ways = {} if cls.__str__ is object.__str__ else {"__repr__": cls.__str__}
     if not hasattr(cls, "_repr_html_"):
         ways["_repr_html_"] = _html
     for name, way in ways.items():
