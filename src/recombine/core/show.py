@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TypeVar
+from typing import Any, TypeVar
 
 C = TypeVar("C", bound=type)
 
@@ -22,7 +22,8 @@ def shown(cls: C) -> C:
     >>> Certificate()._repr_html_()
     '<pre>a &lt; b</pre>'
     """
-    ways = {} if cls.__str__ is object.__str__ else {"__repr__": cls.__str__}
+    written: Any = cls.__str__  # its own, or inherited
+    ways: dict[str, Any] = {} if written is object.__str__ else {"__repr__": written}
     if not hasattr(cls, "_repr_html_"):
         ways["_repr_html_"] = _html
     for name, way in ways.items():
