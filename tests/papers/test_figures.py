@@ -1,6 +1,7 @@
 """Figures: every experiment shows its result from scores alone, without arrays."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -93,3 +94,12 @@ def test_no_text_of_a_figure_is_small_cut_off_or_covered(browser, tmp_path):
     """)
     assert texts > 500
     assert not problems
+
+
+def test_samples_are_drawn_of_one_setting_with_one_label_per_line():
+    records = [r for r in committed() if r.experiment == "qian2025.samples"]
+    most = max(r.config["most"] for r in records)
+    wider = [replace(r, config={**r.config, "most": 2 * most}) for r in records]
+    text = FIGURES["qian2025.samples: samples_by_functions"](records + wider, lambda r: {}).svg()
+    labels = re.findall(r">\N{EN SPACE}(\d) functions<", text)
+    assert sorted(labels) == [str(k) for k in sorted({r.config["count"] for r in records})]

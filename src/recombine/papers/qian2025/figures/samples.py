@@ -22,8 +22,10 @@ def samples_by_functions(records: Sequence[Record], arrays_of: Arrays) -> Figure
     scored = [r for r in records if "least" in r.scores]
     if not scored:
         return None
+    most = max(r.config["most"] for r in scored)
+    scored = [r for r in scored if r.config["most"] == most]  # one setting: the widest search
     figure = Figure(760, 340)
-    _gaps(figure.place(60, 56, 290, 226), scored, arrays_of)
+    _gaps(figure.place(60, 56, 240, 226), scored, arrays_of)
     _needs(figure.place(440, 56, 300, 226), scored)
     return figure
 
@@ -47,16 +49,14 @@ def _gaps(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
                 curves.setdefault(tried, []).append(gaps)
         for tried, gaps in sorted(curves.items()):
             sizes |= set(tried)
-            axes.plot(
-                tried, np.mean(gaps, axis=0), "o-", color=LINES[i % len(LINES)], size=4,
-                label=f"{k} functions",
-            )  # fmt: skip
+            means, color = np.mean(gaps, axis=0), LINES[i % len(LINES)]
+            axes.plot(tried, means, "o-", color=color, size=4)
+        axes.text(tried[-1], float(means[-1]), f"\N{EN SPACE}{k} functions", color=color)
     for threshold in sorted({r.config["threshold"] for r in records}):
         axes.mark("y", threshold, dash="dotted")
     axes.log("x")
     axes.set(xlabel="samples (log scale)", ylabel="eigengap", ylim=(0, 1))
     axes.set(xticks=sorted(sizes), xformat="{:,.0f}".format)
-    axes.legend("upper left")
 
 
 def _needs(axes: Axes, records: Sequence[Record]) -> None:
