@@ -42,8 +42,8 @@ class Server:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def trainers(self) -> list[psutil.Process]:
-        """List its training processes: those of visitors, and one that waits for the next."""
-        return [p for p in self.children() if alive(p, "spawn_main")]  # not Python's own helper
+        """List its training processes, which a process of its own forks."""
+        return [p for p in self.children() if alive(p) and p.ppid() != self.process.pid]
 
     def end(self, number: int = signal.SIGINT) -> int:
         """Send a signal and return the exit code."""

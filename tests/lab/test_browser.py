@@ -278,11 +278,11 @@ def test_two_tabs_train_side_by_side_and_a_closed_one_ends_its_training(page, ne
         page.open(LONG)
         page.click("train")
         page.wait(lambda: page.lab("step"))
-        page.wait(lambda: len(page.server.trainers()) == 3)  # and one for the next training
+        page.wait(lambda: len(page.server.trainers()) == 2)
     finally:
         page.browser.close()
         page.browser.switch_to.window(first)
-    page.wait(lambda: len(page.server.trainers()) == 2)
+    page.wait(lambda: len(page.server.trainers()) == 1)
     assert page.lab("training") == "running"
     page.click("reset")
 

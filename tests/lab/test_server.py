@@ -5,6 +5,7 @@ import json
 import random
 import signal
 import string
+import time
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -199,11 +200,11 @@ def test_the_newest_training_of_a_visitor_wins_and_others_go_on(server):
     wait(lambda: first.ended)
     other.until("frame")
     second.until("frame")
-    wait(lambda: len(server.trainers()) == 3)  # two that train, and one for the next
+    wait(lambda: len(server.trainers()) == 2)
     for training in (first, second, other):  # pages that are closed
         training.leave()
     wait(lambda: second.ended and other.ended)
-    wait(lambda: len(server.trainers()) == 1)
+    wait(lambda: not server.trainers())
 
 
 def test_a_process_whose_training_is_over_takes_the_visitors_next_one(server):
@@ -219,13 +220,24 @@ def test_a_process_whose_training_is_over_takes_the_visitors_next_one(server):
         training.leave()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
-)
+def test_ctrl_c_while_torch_loads_is_silent(new_server):
+    server = new_server()
+    wait(lambda: any("forkserver" in "".join(p.cmdline()) for p in server.children()))
+    time.sleep(0.1)
+    children = server.children()
+    for process in [*children, psutil.Process(server.process.pid)]:
+        process.send_signal(signal.SIGINT)  # as a terminal does
+    assert server.process.wait(60) == 0
+    wait(lambda: not any(map(alive, children)))
+    assert "Traceback" not in server.process.stderr.read()
+    server.process.stderr.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_an_ended_server_leaves_no_process(new_server, number, code):
     server = new_server()
     training = Training(server, "d" * 8)
-    wait(lambda: len(server.trainers()) == 2)  # the next one is still loading torch
+    assert server.trainers()
     children = server.children()
     assert server.end(number) == code
     wait(lambda: not any(map(alive, children)))

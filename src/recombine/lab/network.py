@@ -15,8 +15,6 @@ from recombine.core.error import Refused
 from recombine.core.experiment import History
 from recombine.core.seed import seeded
 from recombine.core.task import Data, Task
-from recombine.diagnostics.flow import flows, purity
-from recombine.diagnostics.modularity import matrices
 from recombine.lab.state import Net, State
 from recombine.lab.theory import Truth, truth, visible
 from recombine.lab.worlds import World
@@ -229,6 +227,10 @@ def weights(p: Problem, model: nn.Module) -> dict[str, Any]:
     x, y = p.grid.x, p.grid.y
     if y.ndim != 2 or x.shape[1] != y.shape[1]:
         return {}
+    # Imported here, since a training process starts the sooner the less it loads.
+    from recombine.diagnostics.flow import flows, purity
+    from recombine.diagnostics.modularity import matrices
+
     try:
         flow = flows(model, x)
         share = float(np.mean([purity(f) for f in flow]))

@@ -23,7 +23,7 @@ from recombine.core.error import Refused
 from recombine.lab import theory
 from recombine.lab.code import command_of, python_of
 from recombine.lab.export import export_page
-from recombine.lab.session import Sessions
+from recombine.lab.session import Sessions, prepare
 from recombine.lab.state import State, parse
 from recombine.lab.upload import BYTES, columns_of, read_table
 from recombine.lab.worlds import Table, World, absent, builtin, from_table
@@ -161,7 +161,7 @@ class Lab:
         """Start training what a state asks for."""
         plain = await json_of(request)
         state, world = self.state(plain.get("state"))
-        self.sessions.start(visitor_of(plain.get("visitor")), state, world.table)
+        await self.sessions.start(visitor_of(plain.get("visitor")), state, world.table)
         return JSONResponse({"started": True})
 
     async def control(self, request: Request) -> Response:
@@ -173,7 +173,7 @@ class Lab:
             raise Refused("The action must be pause, resume, step, slow, stop or hover.")
         session = self.sessions.of.get(visitor)
         if action == "stop":
-            self.sessions.stop(visitor)
+            await self.sessions.end(visitor)
         elif session:
             command: dict[str, Any] = {"action": action, "on": bool(plain.get("on"))}
             if "cell" in plain:
@@ -272,7 +272,7 @@ def create(token: str, hosts: Callable[[], set[str]], table: Table | None = None
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
-        lab.sessions.warm()
+        prepare()
         watcher = asyncio.create_task(lab.sessions.watch())
         try:
             yield

@@ -7,9 +7,11 @@ import contextlib
 import json
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
@@ -26,21 +28,37 @@ FRAMES = 400  # recorded for the export; every second one is dropped when there 
 VISITORS = 8
 LONELY = 3.0  # seconds that a training process survives its page
 
-_SPAWN = multiprocessing.get_context("spawn")
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+CONTEXT = multiprocessing.get_context(METHOD)
 
 
-def work(pipe: Connection, parent: int) -> None:
-    """Run in the training process; it leaves with its parent, even while torch loads."""
-    watch_parent(parent)
+def prepare() -> None:
+    """Start the process that loads torch once, and from which training processes are forked."""
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    CONTEXT.set_forkserver_preload(["recombine.lab.trainer"])
+    if METHOD != "forkserver":
+        return
+    resource_tracker.ensure_running()  # here, because its start unblocks signals
+    # Ctrl-C in a terminal reaches every process; the new one inherits that it is blocked.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def work(pipe: Connection) -> None:
+    """Run in the training process; it leaves with its parent."""
+    watch_parent(os.getppid())
     from recombine.lab.trainer import main
 
     main(pipe)
 
 
 def _start() -> tuple[BaseProcess, Connection]:
-    """Start a process that loads torch and waits for a job."""
-    here, there = _SPAWN.Pipe()
-    process = _SPAWN.Process(target=work, args=(there, os.getpid()), daemon=True)
+    """Start a process that waits for jobs."""
+    here, there = CONTEXT.Pipe()
+    process: BaseProcess = CONTEXT.Process(target=work, args=(there,), daemon=True)  # type: ignore[attr-defined]
     process.start()
     there.close()
     return process, here
@@ -144,36 +162,35 @@ class Session:
 
 
 class Sessions:
-    """All visitors' trainings, with one process kept warm for the next."""
+    """All visitors' trainings."""
 
     def __init__(self) -> None:
         self.of: dict[str, Session] = {}
-        self.spare: tuple[BaseProcess, Connection] | None = None
+        self.starting = asyncio.Lock()
 
-    def warm(self) -> None:
-        """Start a spare process, so that the next training begins at once."""
-        if self.spare is None or not self.spare[0].is_alive():
-            self.spare = _start()
-
-    def start(self, visitor: str, state: State, table: Table | None) -> Session:
+    async def start(self, visitor: str, state: State, table: Table | None) -> Session:
         """Start a training; a visitor's earlier one ends, and so does the oldest of too many.
 
-        A process whose training is over takes the next one, since a new one first loads torch.
+        A process whose training is over takes the next one.
         """
-        session = self.of.pop(visitor, None)
-        if session and not (session.over and session.process.is_alive() and not session.ended):
-            session.close()
-            session = None
-        while len(self.of) >= VISITORS:
-            self.stop(next(iter(self.of)))
-        if session is None:
-            self.warm()
-            assert self.spare is not None
-            session, self.spare = Session(*self.spare, asyncio.get_running_loop()), None
-            asyncio.get_running_loop().call_later(0.5, self.warm)
-        self.of[visitor] = session
-        session.begin(state, table)
-        return session
+        async with self.starting:
+            session = self.of.pop(visitor, None)
+            if session and not (session.over and session.process.is_alive() and not session.ended):
+                session.close()
+                session = None
+            while len(self.of) >= VISITORS:
+                self.stop(next(iter(self.of)))
+            if session is None:  # the first process waits until torch is loaded
+                process, pipe = await asyncio.to_thread(_start)
+                session = Session(process, pipe, asyncio.get_running_loop())
+            self.of[visitor] = session
+            session.begin(state, table)
+            return session
+
+    async def end(self, visitor: str) -> None:
+        """End the training of a visitor, also one that is being started."""
+        async with self.starting:
+            self.stop(visitor)
 
     def stop(self, visitor: str) -> None:
         """End the training of a visitor, if there is one."""
@@ -193,7 +210,3 @@ class Sessions:
         """End every process."""
         for visitor in list(self.of):
             self.stop(visitor)
-        if self.spare:
-            self.spare[0].kill()
-            self.spare[1].close()
-            self.spare = None

@@ -130,7 +130,6 @@ def train(
 
 def main(pipe: Connection) -> None:
     """Wait for a job, run it and report, again and again; leave when the parent is gone."""
-    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     inbox: Queue[dict[str, Any]] = Queue()
