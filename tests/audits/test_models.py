@@ -235,6 +235,31 @@ def test_the_referee_judges_combinations_without_a_target(unmeasured):
     assert not np.isfinite(unmeasured.errors.mean[unseen]).any()
 
 
+def test_the_page_says_that_the_referee_judged(unmeasured):
+    unseen = int((~unmeasured.sample.seen).sum())
+    assert f"{unseen} of these have no target; the referee's value" in str(unmeasured)
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_the_unit_of_the_target_does_not_matter(sums, unit):
+    z, y, train = sums
+    data, outputs = {"a": z[:, 0], "b": z[:, 1]}, np.where(train, y, 0.5 * y)
+    plain, other = (
+        audit(u * outputs, data, targets=u * y, train=train, budget=0) for u in (1.0, unit)
+    )
+    assert other.diagnosis == plain.diagnosis == "leaking adder"
+    assert other.evidence.numbers() == pytest.approx(plain.evidence.numbers(), rel=1e-3, abs=1e-6)
+
+
+def test_combinations_trained_on_determine_without_their_targets():
+    z = grid(6, 6)
+    train = (z[:, 0] < 3) == (z[:, 1] < 3)
+    y = np.where(train, np.nan, z.sum(axis=1))
+    answer = audit(z.sum(axis=1) * 1.0, {"a": z[:, 0], "b": z[:, 1]}, targets=y, train=train)
+    assert not answer.determined[~answer.sample.seen].any()
+    assert "or of training rows, to say why" in str(answer)
+
+
 def test_a_disconnected_support_is_not_determined_and_the_plan_connects_it():
     rng = np.random.default_rng(2)
     z = grid(6, 6)
@@ -251,6 +276,12 @@ def test_a_disconnected_support_is_not_determined_and_the_plan_connects_it():
     more = train | ((z[:, 0] == int(pick[0])) & (z[:, 1] == int(pick[1])))
     again = audit(model.fit(one_hot(z)[more], y[more]), data, target="y", train=more)
     assert again.diagnosis == "composer"
+
+
+def test_a_factor_must_not_have_the_name_of_a_column_of_the_audit(sums):
+    z, y, train = sums
+    with pytest.raises(Refused, match="factor 'error' has the name of a column of the audit"):
+        audit(y, {"error": z[:, 0], "b": z[:, 1]}, targets=y, train=train)
 
 
 BAD = {

@@ -15,7 +15,7 @@ from recombine.audits.advice import cures, planned
 from recombine.audits.cells import Group, by_cell, by_group, mean_error
 from recombine.audits.diagnosis import diagnose
 from recombine.audits.evidence import Evidence, gather, measure
-from recombine.audits.findings import FAILS, RIGHT, UNKNOWN, Findings
+from recombine.audits.findings import CELL, FAILS, RIGHT, UNKNOWN, Findings
 from recombine.audits.layers import inside
 from recombine.audits.models import from_model, from_observed
 from recombine.audits.reasons import reasons
@@ -241,7 +241,14 @@ def _varied(sample: Sample) -> None:
             "Training rows alone may have one."
         )
     if not np.ptp(known, axis=0).any():
-        raise Refused("All targets are equal, so every constant model is right; audit another.")
+        raise Refused(
+            "All targets are equal, so there is nothing to predict; audit another target."
+        )
+    if clash := [name for name in sample.table.columns if name in CELL]:
+        raise Refused(
+            f"The factor {clash[0]!r} has the name of a column of the audit ({', '.join(CELL)}); "
+            "rename it."
+        )
 
 
 def _referee(
@@ -315,9 +322,10 @@ def _determined(sample: Sample) -> tuple[Mask, Array]:
     """Which combinations training determines at order 1, and the noise amplification."""
     cells = sample.cells
     determined, margin = np.ones(len(cells), dtype=bool), np.full(len(cells), np.nan)
-    if sample.seen is None or sample.seen.all() or sample.training.rows < 2:
+    if sample.seen is None or sample.train is None or sample.seen.all():
         return determined, margin
-    certificate = certify(sample.training, 1, cells[~sample.seen])
+    trained = replace(sample.table.take(sample.train), y=None, targets=(), classes=())
+    certificate = certify(trained, 1, cells[~sample.seen])
     determined[~sample.seen], margin[~sample.seen] = certificate.determined, certificate.margin
     return determined, margin
 

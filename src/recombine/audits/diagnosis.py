@@ -36,8 +36,8 @@ class Rule:
 RULES = (
     Rule(
         "cannot tell",
-        f"fewer than {ENOUGH} unseen combinations have a target",
-        "There are too few unseen combinations with a known answer to say why.",
+        f"fewer than {ENOUGH} unseen combinations, or 2 training rows, have a target",
+        "There are too few targets at unseen combinations, or of training rows, to say why.",
         lambda e: e.unseen < ENOUGH,
     ),
     Rule(

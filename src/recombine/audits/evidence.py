@@ -92,6 +92,9 @@ class Evidence:
 def gather(sample: Sample, value: Array | None = None) -> Means:
     """Average outputs and targets by combination; classes become indicator columns.
 
+    The unit is a power of two near the spread of the targets, so that squares neither overflow nor
+    vanish.
+
     - value: (cells, outputs) stands in for the targets of combinations without one; nan elsewhere
     """
     cells, cell = len(sample.cells), sample.cell
@@ -108,13 +111,14 @@ def gather(sample: Sample, value: Array | None = None) -> Means:
     keep = (count > 0) & (answered > 0)
     taught = sample.training.cells
     targets = taught.y[:, 1:] if len(sample.table.classes) == 2 else taught.y
+    unit = 2.0 ** np.round(np.log2(sample.scale))
     return Means(
         sample.cells[keep],
-        given[keep],
-        true[keep],
+        given[keep] / unit,
+        true[keep] / unit,
         seen[keep],
         taught.z,
-        targets,
+        targets / unit,
         sample.table.shape,
         sample.kind == "vector" and sample.outputs.shape[1] >= IMAGE,
     )
@@ -348,7 +352,7 @@ def _line(truth: Array, outputs: Array) -> dict[str, float]:
     tt, oo, to = (float((a * b).sum()) for a, b in ((t, t), (o, o), (t, o)))
     if tt <= 0 or len(truth) < LEFT:
         return {}
-    straight = to**2 / (tt * oo) if oo > 1e-12 * tt else 0.0
+    straight = (to / tt) * (to / oo) if oo > 1e-12 * tt else 0.0
     return {"slope": to / tt, "straight": straight, "variation": oo / tt}
 
 

@@ -20,6 +20,10 @@ from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
 
 RIGHT, FAILS, UNKNOWN = "right", "fails", "cannot know"
+CELL = (  # columns of a combination
+    *("seen", "rows", "error", "low", "high", "thin", "worse", "train_rows", "train_error"),
+    *("determined", "margin", "verdict", "basis"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,22 +70,23 @@ class Findings:
         answer: dict[str, list[Any]] = {
             name: list(levels) for name, levels in zip(table.columns, names, strict=True)
         }
-        e = self.errors
-        return answer | {
-            "seen": [None] * len(rows) if seen is None else seen[rows].tolist(),
-            "rows": e.rows[rows].tolist(),
-            "error": _list(e.mean[rows]),
-            "low": _list(np.where(e.thin, np.nan, e.low)[rows]),
-            "high": _list(np.where(e.thin, np.nan, e.high)[rows]),
-            "thin": e.thin[rows].tolist(),
-            "worse": self.worse[rows].tolist(),
-            "train_rows": self.training.rows[rows].tolist(),
-            "train_error": _list(self.training.mean[rows]),
-            "determined": [None] * len(rows) if seen is None else self.determined[rows].tolist(),
-            "margin": _list(self.margin[rows]),
-            "verdict": self.verdict[rows].tolist(),
-            "basis": self.basis[rows].tolist(),
-        }
+        e, nothing = self.errors, [None] * len(rows)
+        values = (
+            nothing if seen is None else seen[rows].tolist(),
+            e.rows[rows].tolist(),
+            _list(e.mean[rows]),
+            _list(np.where(e.thin, np.nan, e.low)[rows]),
+            _list(np.where(e.thin, np.nan, e.high)[rows]),
+            e.thin[rows].tolist(),
+            self.worse[rows].tolist(),
+            self.training.rows[rows].tolist(),
+            _list(self.training.mean[rows]),
+            nothing if seen is None else self.determined[rows].tolist(),
+            _list(self.margin[rows]),
+            self.verdict[rows].tolist(),
+            self.basis[rows].tolist(),
+        )
+        return answer | dict(zip(CELL, values, strict=True))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -124,6 +129,10 @@ class Findings:
                 f"{self.tolerance:.3g}) and fails at {n[FAILS]:,}"
                 + (f"; at {n[UNKNOWN]:,} this cannot be known." if n[UNKNOWN] else ".")
             )
+            if judged := int((~seen & (self.basis == "referee")).sum()):
+                lines.append(
+                    f"{judged:,} of these have no target; the referee's value stands for it."
+                )
         for name in ("seen", "unseen") if seen is not None else ("all",):
             value, low, high = self.overall[name]
             if isfinite(value):
