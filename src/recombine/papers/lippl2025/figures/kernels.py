@@ -53,15 +53,16 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     figure = Figure(460, 320)
     axes = figure.place(56, 12, 380, 250)
     s = np.linspace(0.01, 0.5, 60)
-    for p in (5, 4, 3, 2, 1):  # as the lines lie
-        axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1], label=f"p = {p}")
+    for p in (1, 2, 3, 4, 5):
+        axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1])
+        word = f"{'p = ' * (p == 5)}{p}\N{EN SPACE}"
+        axes.text(0.196, slope(p, 0.2) + 0.012, word, color=LINES[p - 1], align="end")
     for r in records:
         if not r.config["ridge"]:
             axes.plot(r.config["salience"], r.scores["slope"], "o", color=INK, size=5)
     axes.set(xlabel="salience of a component, S(1;2)")
     axes.set(ylabel="slope of held-out sums")
     axes.mark("y", 1)
-    axes.legend()
     return figure
 
 

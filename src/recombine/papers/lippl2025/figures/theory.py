@@ -135,11 +135,12 @@ def margins(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     k = np.linspace(0.01, 0.5, 60)
     closed = {"one partner seen": leak.invariance, "one more example": leak.partial_exposure}
     for i, (label, form) in enumerate(closed.items()):
-        axes.plot(k, [form(v) for v in k], color=LINES[i], label=label)
+        axes.plot(k, [form(v) for v in k], color=LINES[i])
+        at, lift, align = (0.33, -0.04, "start") if i else (0.33, 0.04, "end")
+        axes.text(at, form(at) + lift, label, color=LINES[i], align=align)
         chosen = [r for r in records if r.config["partial"] == bool(i)]
         x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
         axes.plot(x, y, "o", color=LINES[i], size=6)
     axes.set(xlabel="similarity of inputs that share one item, k")
     axes.set(ylabel="margin; 1 is right")
-    axes.legend()
     return figure
