@@ -216,8 +216,10 @@ def test_a_score_that_the_index_lacks_is_found_among_diagnostics(monkeypatch):
 def test_listing_and_refusing_a_typo_do_not_load_torch():
     code = (
         "import sys, recombine.cli.main as cli\n"
-        "for words in (['list'], ['run', 'liang2025.hidden_sqare'], ['reproduce', 'lang2025'],"
-        " ['list', 'modles']):\n"
+        "cli.main(['list'])\n"
+        "assert not {'rich', 'tyro', 'numpy'} & set(sys.modules)\n"
+        "for words in (['list', 'claims'], ['run', 'liang2025.hidden_sqare'],"
+        " ['reproduce', 'lang2025'], ['list', 'modles']):\n"
         "    cli.main(words)\n"
         "assert not {'torch', 'matplotlib', 'scipy'} & set(sys.modules)\n"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +12,9 @@ from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
-
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from recombine.runs.judge import Judged
     from recombine.runs.record import Record
     from recombine.runs.sweep import Watch
@@ -29,24 +29,38 @@ COLOR = {
 }
 
 LONGEST = 2000  # letters of a sentence
-
-
-class Terminal(Console):
-    """A console that reads no markup in what it prints, and leaves closed pipes to the caller."""
-
-    def on_broken_pipe(self) -> None:
-        """Pass the error on; the command line knows what to do."""
-        raise BrokenPipeError
+WIDTH = 120  # columns where there is no terminal
 
 
 def out() -> Console:
     """Open standard output, for results."""
-    return Terminal(width=None if sys.stdout.isatty() else 120, markup=False, emoji=False)
+    from recombine.cli.console import Terminal
+
+    return Terminal(width=None if sys.stdout.isatty() else WIDTH, markup=False, emoji=False)
 
 
 def err() -> Console:
     """Open standard error, for everything that is not a result."""
+    from recombine.cli.console import Terminal
+
     return Terminal(stderr=True, markup=False, emoji=False)
+
+
+def styled(*parts: str | tuple[str, str]) -> None:
+    """Print text, some of it with a style; rich, which is slow to load, only where it is seen."""
+    if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
+        from rich.text import Text
+
+        out().print(Text.assemble(*parts))
+        return
+    text = "".join(part if isinstance(part, str) else part[0] for part in parts)
+    for line in text.split("\n"):
+        print("\n".join(wrap(line, WIDTH, break_on_hyphens=False)))
+
+
+def width() -> int:
+    """Return how many columns standard output has."""
+    return out().width if sys.stdout.isatty() else WIDTH
 
 
 def plain(text: str) -> str:
@@ -62,6 +76,8 @@ def warn(
     text: str, mark: str = "warning", color: str = "yellow", console: Console | None = None
 ) -> None:
     """Print one marked sentence."""
+    from rich.text import Text
+
     short = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     line = Text.assemble((f"{mark}:", f"bold {color}"), f" {plain(short)}")
     console = console or err()
@@ -70,6 +86,8 @@ def warn(
 
 def say(text: str) -> None:
     """Print a remark that is not a result."""
+    from rich.text import Text
+
     err().print(Text(plain(text), style="dim"), soft_wrap=True)
 
 
@@ -149,77 +167,73 @@ def show_failures(records: Sequence[Record]) -> bool:
 
 def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
     """Print names with their sentences: by hand, because tables are slow for hundreds of rows."""
-    console = out()
-    console.print(Text(title, style="bold"))
-    console.out("\n".join([*_aligned(entries, console.width), ""]), highlight=False)
+    styled((title, "bold"))
+    print("\n".join([*_aligned(entries, width()), ""]))
 
 
 def _aligned(entries: Iterable[Mapping[str, Any]], columns: int) -> Iterator[str]:
     """Lay out names and sentences in two columns."""
     rows = [(plain(entry["name"]), plain(entry["sentence"])) for entry in entries]
-    width = max((len(name) for name, _ in rows if len(name) <= 40), default=0)
+    longest = max((len(name) for name, _ in rows if len(name) <= 40), default=0)
     for name, sentence in rows:
-        lines = wrap(sentence, max(columns - width - 4, 30)) or [""]
-        if len(name) > width:
+        lines = wrap(sentence, max(columns - longest - 4, 30)) or [""]
+        if len(name) > longest:
             lines.insert(0, "")
         for first, line in zip([name, *[""] * len(lines)], lines, strict=False):
-            yield f"  {first:<{width}}  {line}".rstrip()
+            yield f"  {first:<{longest}}  {line}".rstrip()
 
 
 def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """Print the papers with their experiments, then the names on the shelves."""
-    console = out()
+    columns = width()
 
     def lines(text: str, indent: str = "") -> str:
-        return "\n".join(wrap(text, console.width, subsequent_indent=indent))
+        return "\n".join(wrap(text, columns, subsequent_indent=indent))
 
     claims = Counter(claim["paper"] for claim in rows["claims"])
     for paper in papers:
-        head = Text.assemble((f"{paper['label']}: ", "bold"), paper["title"], "\n")
-        head.append(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}\n")
-        head.append(paper["command"], style="cyan").append(f" ({paper['minutes']} of CPU)")
-        console.print(head)
+        styled((f"{paper['label']}: ", "bold"), paper["title"])
+        styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
+        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
         own = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
-        console.out("\n".join([*_aligned(own, console.width), ""]), highlight=False)
+        print("\n".join([*_aligned(own, columns), ""]))
     known = {paper["name"] for paper in papers}
     if other := [row for row in rows["experiments"] if row["paper"] not in known]:
         show_entries("Other experiments", other)
     for kind in ("tasks", "models", "diagnostics"):
         names = ", ".join(plain(row["name"]) for row in rows[kind])
-        console.out(lines(f"{kind.capitalize()}: {names}", "  "), highlight=False)
-    console.out("")
-    console.out(
+        print(lines(f"{kind.capitalize()}: {names}", "  "))
+    print()
+    print(
         lines(
             "'recombine list tasks' says what they are; so do models, diagnostics, experiments, "
             "claims, figures and papers."
-        ),
-        highlight=False,
+        )
     )
 
 
 def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print what identifies each paper, and how its claims came out."""
     for row in rows:
-        out().print(
-            Text.assemble(
-                (f"{row['label']}: {row['title']}", "bold"), "\n",
-                " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
-                f"{row['summary']}\n",
-                f"claims: {', '.join(row['verdicts'])}\n",
-                (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
-            )
+        styled(
+            (f"{row['label']}: {row['title']}", "bold"), "\n",
+            " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
+            f"{row['summary']}\n",
+            f"claims: {', '.join(row['verdicts'])}\n",
+            (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
         )  # fmt: skip
 
 
 def _heading(record: Record, rest: str) -> None:
-    out().print(Text.assemble((record.experiment, "bold"), f" · {record.size} · {rest}"))
+    styled((record.experiment, "bold"), f" · {record.size} · {rest}")
 
 
 def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> None:
     """Print the outcome of one seed in words: one line per run, then all scores if wanted."""
     from rich.table import Table
+    from rich.text import Text
 
     from recombine.cli.talk import groups, sentence
 
@@ -292,7 +306,7 @@ def show_report(judged: Sequence[Judged]) -> None:
             own = [j.verdict.outcome for j in shown if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(own)))
-            console.print(Text.assemble((label, "bold"), f": {len(own)} claims: {counts}"))
+            styled((label, "bold"), f": {len(own)} claims: {counts}")
         decided = [j for j in shown if j.verdict.outcome != "not enough data"]
         shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
         if shown:
@@ -312,6 +326,7 @@ def show_report(judged: Sequence[Judged]) -> None:
 def show_claims(judged: Sequence[Judged]) -> None:
     """Print the claims with their verdicts, and whether they agree with the published ones."""
     from rich.table import Table
+    from rich.text import Text
 
     from recombine.report.numbers import measured
     from recombine.report.published import published
