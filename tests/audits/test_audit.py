@@ -159,7 +159,11 @@ BAD = {
     "predicted factor": ({}, ["--factors", "a", "yhat"], "cannot be the prediction and a factor"),
     "unmarked": ({"split": ["train", None, "x", "x"]}, ["--train", "split"], "empty in 1 of 4"),
     "numbers": ({}, ["--train", "y"], "Column 'y' holds other values than true and false"),
-    "two predictions": ({}, ["--prediction", "yhat", "y"], "they must be as many"),
+    "two predictions": (
+        {},
+        ["--prediction", "yhat", "split"],
+        "2 columns of predictions and 1 of targets",
+    ),
 }
 
 

@@ -10,6 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import recombine as rc
 from recombine import Refused, audit
+from recombine.audits import referee as judge
+from recombine.audits.models import from_model
 from recombine.tables.read import read
 
 
@@ -233,6 +235,34 @@ def test_the_referee_judges_combinations_without_a_target(unmeasured):
     assert unmeasured.counts["right"] == 0
     assert unmeasured.counts["fails"] > 0
     assert not np.isfinite(unmeasured.errors.mean[unseen]).any()
+
+
+@pytest.mark.parametrize(
+    ("score", "limit", "tolerance"),
+    [(None, 0.5, 0.5), ("absolute", 0.5, 0.5), ("squared", 0.25, 0.5), (abs, 7.0, "0.5sd")],
+)
+def test_the_referee_is_asked_in_units_of_the_target(
+    unmeasured, score, limit, tolerance, monkeypatch
+):
+    asked = []
+
+    def forecast(*_, within, **__):
+        asked.append(within)
+        raise Refused("too few")
+
+    monkeypatch.setattr(judge, "forecast", forecast)
+    cells = np.flatnonzero(~unmeasured.sample.seen)
+    assert judge.referee(unmeasured.sample, cells, limit, score, 0) is None
+    assert asked == [tolerance]
+
+
+def test_the_most_frequent_class_stands_for_a_combination():
+    z = np.repeat(grid(2, 2), 3, axis=0)
+    outputs = np.array([0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1])
+    sample = from_model(outputs, {"a": z[:, 0], "b": z[:, 1]}, targets=np.arange(12) % 2)
+    cells, answers = judge._answers(sample, np.array([0, 1, 3]))
+    assert cells.tolist() == [0, 1, 3]
+    assert answers[:, 0].tolist() == [1, 0, 0]
 
 
 def test_the_page_says_that_the_referee_judged(unmeasured):

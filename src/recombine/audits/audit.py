@@ -9,7 +9,6 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recombine.audits.advice import cures, planned
 from recombine.audits.cells import Group, by_cell, by_group, mean_error
@@ -19,10 +18,10 @@ from recombine.audits.findings import CELL, FAILS, RIGHT, UNKNOWN, Findings
 from recombine.audits.layers import inside
 from recombine.audits.models import from_model, from_observed
 from recombine.audits.reasons import reasons
+from recombine.audits.referee import referee
 from recombine.audits.sample import Sample, Score, from_predictions
 from recombine.core.error import Refused
 from recombine.core.space import Mask
-from recombine.tables import forecast as forecasts
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import frame
@@ -136,8 +135,10 @@ def audit(
     - inputs: what the model is given, one row each; by default codes of the factors
     - targets: an array of targets instead of a column: numbers, class numbers, vectors or images
     - classes: take a numeric target column for class labels
-    - score: `absolute`, `squared`, `zero_one`, or a function of targets and predictions
-    - tolerance: how far off an answer may be: `0.5sd`, or a number in units of the target
+    - score: `absolute`, `squared`, `zero_one`, or a function that gets targets and predictions,
+      (rows, outputs) each, and returns one error per row
+    - tolerance: how large the mean error of a right combination may be: `0.5sd`, in standard
+      deviations of the target, or a number in units of the score
     - budget: combinations that the advice may ask for; 0 makes no plan
     """
     observed = hasattr(model, "split") and hasattr(model, "outputs_on")
@@ -159,14 +160,14 @@ def audit(
     else:
         _without(names, "Without a model, the target is a column", "inputs", "targets")
         sample = from_predictions(data, prediction=prediction, **columns)
-    made = judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
+    answer = judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
     more = inside(sample, model if observed else None, seed=seed)
-    return replace(made, reasons=(*made.reasons, *more))
+    return replace(answer, reasons=(*answer.reasons, *more))
 
 
 def _without(options: dict[str, Any], why: str, *names: str) -> None:
-    if given := [n for n in names if options[n] is not None]:
-        raise Refused(f"{why}; leave out {', '.join(given)}.")
+    if superfluous := [n for n in names if options[n] is not None]:
+        raise Refused(f"{why}; leave out {', '.join(superfluous)}.")
 
 
 def judge(
@@ -180,7 +181,7 @@ def judge(
     """Audit a sample of targets and predictions."""
     if budget < 0:
         raise Refused(f"The budget needs 0 or more combinations; got {budget}.")
-    _varied(sample)
+    _check(sample)
     rng = np.random.default_rng(seed)
     cells, cell = len(sample.cells), sample.cell
     error = sample.errors(score)
@@ -208,8 +209,9 @@ def judge(
     evidence, values = Evidence(0), None
     if sample.seen is not None and sample.training.rows > 1:
         unmeasured = np.flatnonzero(~sample.seen & ~np.isfinite(measured))
-        if len(unmeasured):
-            values = _referee(sample, unmeasured, limit, verdict, basis, seed)
+        if judged := referee(sample, unmeasured, limit, score, seed):
+            verdict[judged.cells], basis[judged.cells] = judged.verdict, "referee"
+            values = judged.values
         evidence = measure(gather(sample, values), sample.training, seed=seed)
     rule = diagnose(evidence)
     advice = cures(rule.diagnosis, evidence)
@@ -233,14 +235,14 @@ def judge(
     )
 
 
-def _varied(sample: Sample) -> None:
-    known = sample.truth[np.isfinite(sample.truth).all(axis=1)]
-    if not len(known):
+def _check(sample: Sample) -> None:
+    truth = sample.truth[np.isfinite(sample.truth).all(axis=1)]
+    if not len(truth):
         raise Refused(
             "No row has a target, so nothing can be judged; name its column with target=…. "
             "Training rows alone may have one."
         )
-    if not np.ptp(known, axis=0).any():
+    if not np.ptp(truth, axis=0).any():
         raise Refused(
             "All targets are equal, so there is nothing to predict; audit another target."
         )
@@ -249,54 +251,6 @@ def _varied(sample: Sample) -> None:
             f"The factor {clash[0]!r} has the name of a column of the audit ({', '.join(CELL)}); "
             "rename it."
         )
-
-
-def _referee(
-    sample: Sample,
-    unmeasured: NDArray[np.int64],
-    limit: float,
-    verdict: NDArray[Any],
-    basis: NDArray[Any],
-    seed: int,
-) -> Array | None:
-    """Judge unseen combinations without a target; fill in verdicts, return the known values."""
-    z = sample.cells[unmeasured]
-    rows = np.flatnonzero(sample.predicted & np.isin(sample.cell, unmeasured))
-    if not len(rows):
-        return None
-    place = np.full(len(sample.cells), -1)
-    place[unmeasured] = np.arange(len(unmeasured))
-    at = place[sample.cell[rows]]
-    outputs = np.zeros((len(z), sample.outputs.shape[1]))
-    np.add.at(outputs, at, sample.outputs[rows])
-    count = np.bincount(at, minlength=len(z))
-    if sample.kind == "classes":  # the last answer stands for all
-        outputs[at] = sample.outputs[rows]
-    else:
-        outputs /= np.maximum(count, 1)[:, None]
-    try:
-        within_ = "0.5sd" if sample.kind == "classes" else limit * _outputs_of(sample)
-        made = forecasts.forecast(sample.training, z, within=within_, network="", seed=seed)
-    except Refused:
-        return None  # too few measured combinations to know anything
-    judged = forecasts.with_predictions(made, outputs)
-    answered = count > 0
-    verdict[unmeasured[answered]] = judged.verdict[answered]
-    basis[unmeasured[answered]] = "referee"
-    known = answered & judged.known
-    width = len(sample.table.classes) if sample.kind == "classes" else made.value.shape[1]
-    value = made.value
-    if sample.kind == "classes":
-        value = np.eye(width)[made.value[:, 0].astype(np.int64)]
-        value = value[:, 1:] if width == 2 else value
-    values = np.full((len(sample.cells), value.shape[1]), np.nan)
-    values[unmeasured[known]] = value[known]
-    return values
-
-
-def _outputs_of(sample: Sample) -> float:
-    """Norm of a vector whose root mean square is 1: the referee measures vectors by their norm."""
-    return float(np.sqrt(sample.outputs.shape[1]))
 
 
 def within(tolerance: str | float, sample: Sample, score: Score | None) -> float:

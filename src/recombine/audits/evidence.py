@@ -104,20 +104,20 @@ def gather(sample: Sample, value: Array | None = None) -> Means:
         truth, outputs = (_indicators(v[:, 0], classes) for v in (truth, outputs))
     seen = sample.seen if sample.seen is not None else np.ones(cells, dtype=bool)
     true, count = _mean(truth, cell, cells, _whole(truth))
-    given, answered = _mean(outputs, cell, cells, _whole(outputs))
+    answers, answered = _mean(outputs, cell, cells, _whole(outputs))
     if value is not None:
         use = (count == 0) & np.isfinite(value).all(axis=1)
         true[use], count = value[use], np.where(use, 1, count)
     keep = (count > 0) & (answered > 0)
-    taught = sample.training.cells
-    targets = taught.y[:, 1:] if len(sample.table.classes) == 2 else taught.y
+    training = sample.training.cells
+    targets = training.y[:, 1:] if len(sample.table.classes) == 2 else training.y
     unit = 2.0 ** np.round(np.log2(sample.scale))
     return Means(
         sample.cells[keep],
-        given[keep] / unit,
+        answers[keep] / unit,
         true[keep] / unit,
         seen[keep],
-        taught.z,
+        training.z,
         targets / unit,
         sample.table.shape,
         sample.kind == "vector" and sample.outputs.shape[1] >= IMAGE,
@@ -214,13 +214,13 @@ def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any
         except Refused:
             break
         determined = certificate.determined
-        found = {
+        support = {
             "determined": float(determined.mean()),
             "margin": _median(certificate.margin[determined]),
         }
         if order == 1:
-            numbers |= found
-        if found["determined"] < 0.5 or determined.sum() < LEFT:
+            numbers |= support
+        if support["determined"] < 0.5 or determined.sum() < LEFT:
             continue
         name = "a sum over factors" if order == 1 else f"a sum over {order} factors at a time"
         laws: dict[str, Callable[[], Array]] = {name: partial(_sums, c, shown, values, z)}
@@ -230,7 +230,7 @@ def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any
             r2 = _r2(truth[determined], law()[determined], center)
             if r2 > best:
                 best = r2
-                numbers |= {"law": name, "law_r2": r2} | found
+                numbers |= {"law": name, "law_r2": r2} | support
             if best >= CLEAR:
                 return numbers
     return numbers

@@ -143,25 +143,25 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
     if len(cells) > CELLS:
         cells = np.sort(np.random.default_rng(seed).choice(cells, CELLS, replace=False))
     rows, space = first[cells], sample.table.space
-    z, given = sample.cells[cells].astype(np.float64), x[torch.from_numpy(rows)]
-    if not given.is_floating_point() and len(cells) < space.size:
+    z, x = sample.cells[cells].astype(np.float64), x[torch.from_numpy(rows)]
+    if not x.is_floating_point() and len(cells) < space.size:
         raise Refused("Inputs of missing combinations are nan, which whole numbers cannot be.")
-    outputs = predict(model, given).detach()
+    outputs = predict(model, x).detach()
     truth = sample.truth[rows]
     if sample.kind == "classes":
         truth = np.eye(len(sample.table.classes))[np.nan_to_num(truth[:, 0]).astype(np.int64)]
         truth[np.isnan(sample.truth[rows, 0])] = np.nan
     y = torch.from_numpy(truth).float().reshape(outputs.shape)
-    known = tabulated(space, z, truth)
-    looked = tabulated(space, z, given.flatten(1).double().cpu().numpy())
+    targets = tabulated(space, z, truth)
+    codes = tabulated(space, z, x.flatten(1).double().cpu().numpy())
 
     def code(point: Tensor) -> Tensor:
-        return looked.targets(point).to(given).reshape(given.shape[1:])
+        return codes.targets(point).to(x).reshape(x.shape[1:])
 
-    inputs = known.inputs if sample.inputs is None else code
-    task = Task(space, inputs, known.targets, listed(z))
+    inputs = targets.inputs if sample.inputs is None else code
+    task = Task(space, inputs, targets.targets, listed(z))
     seen = np.ones(len(z), dtype=bool) if sample.seen is None else sample.seen[cells]
-    query = Data(z, given, y)
+    query = Data(z, x, y)
     return Observed(task, Split(listed(z[seen]), query.take(seen), query, seen), outputs, model)
 
 

@@ -253,8 +253,8 @@ def from_predictions(
     width = 1 if rows.table.classes or rows.table.y is None else rows.table.y.shape[1]
     if len(predictions) != width:
         raise Refused(
-            f"There are {len(predictions)} columns of predictions for {width} of targets; name as "
-            "many."
+            f"There are {len(predictions)} columns of predictions and {width} of targets; name one "
+            "prediction per target."
         )
     columns = [_column(rows.frame[p], rows) for p in predictions]
     shape = () if len(predictions) == 1 else (len(predictions),)

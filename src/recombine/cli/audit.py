@@ -18,11 +18,6 @@ def audit(words: list[str]) -> int:
         raise Refused(f"Name the file of predictions, as in: recombine {usage}.")
     if not options.target or not options.prediction:
         raise Refused("Name the columns of targets and predictions with --target and --prediction.")
-    if len(options.target) != len(options.prediction):
-        raise Refused(
-            f"--target names {len(options.target)} columns and --prediction "
-            f"{len(options.prediction)}; they must be as many."
-        )
     from recombine.audits.audit import judge
     from recombine.audits.sample import from_predictions
     from recombine.report.page import write
