@@ -59,7 +59,8 @@ def place_of(name: str) -> tuple[int, str]:
 @figure("brady2024.objects")
 def scores_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Scores on in-distribution scenes and on held-out pairs of hues: one dot per seed, a bar at
-    the mean. JIS alone can mislead: it is high where one slot renders everything.
+    the mean; R² below 0 is drawn at the left edge. JIS alone can mislead: it is high where one slot
+    renders everything.
     """
     groups: dict[str, list[Record]] = {}
     for r in records:
