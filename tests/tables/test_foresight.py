@@ -419,3 +419,21 @@ def test_tables_that_cannot_be_forecast():
     for text in ("-1", "0", "half", "1 mm", "1e999", "inf", "nan"):
         with pytest.raises(Refused, match="positive number such as"):
             tolerance(text)
+
+
+def test_very_many_combinations_are_fitted_to_in_part(monkeypatch):
+    """The forest gets more rows than the other members, and each row is left out by some tree."""
+    from recombine.tables import referee
+
+    for name, value in {"VERY_MANY": 200, "MOST": 180, "SHARED": 190}.items():
+        monkeypatch.setattr(referee, name, value)
+    rng = np.random.default_rng(0)
+    triples = rng.normal(size=(7, 7, 7))
+    z = np.argwhere(rng.random((7, 7, 7, 2)) < 0.5)
+    data = {name: z[:, c] for c, name in enumerate("abcd")} | {"y": triples[tuple(z[:, :3].T)]}
+    t = read(data, target="y")
+    fitted = referee.fit_referee(t.shape, t.cells, 0, t.unseen)
+    assert len(fitted.members.forest.estimators_) == referee.SHARED_TREES
+    assert fitted.members.forest.estimators_[0].tree_.n_node_samples[0] == 190
+    assert fitted.scales.oob_prediction_.min() > 0
+    assert np.isfinite(fitted.judge(t.unseen).scale).all()

@@ -31,7 +31,9 @@ REHEARSED = 7_500  # combinations that are hidden at most
 SUREST = 0.1  # the surest tenth of rehearsed combinations bounds how sure any other may be
 RELEARNED = 400  # combinations up to which hyperparameters are learned again in each rehearsal
 MOST = 30_000  # combinations that boosting, forest and similarity are fitted to
-VERY_MANY = 100_000  # combinations beyond which these have a third of the rows and of the trees
+VERY_MANY = 100_000  # combinations beyond which these have a third of the rows and of the steps,
+SHARED = 100_000  # but the forest so many rows,
+SHARED_TREES = 12  # in so many trees: rows tell more about conjunctions of three than trees do
 WIDEST = 4_000  # conjunctions that are solved for where combinations are many
 TREES = 60  # of the forest
 BOOSTS = 120  # trees of boosting
@@ -112,8 +114,10 @@ def fit_members(
         starts = (like.conjunctions.theta, like.similarity.theta)
     light = len(z) > VERY_MANY
     few = MOST // 3 if light else MOST
-    some = slice(None) if len(z) <= few else np.sort(rng.permutation(len(z))[:few])
+    order = rng.permutation(len(z)) if len(z) > few else np.arange(len(z))
+    some = np.sort(order[:few])
     part = z[some], y[some], weight[some]
+    many = np.sort(order[:SHARED]) if light else some
     first = process.fit(shape, *part, similar=False, rng=rng, start=starts[0], noise=noise)
     conjunctions: process.Process | process.Sums = first
     if len(z) > process.EXACT and process.width(shape) <= WIDEST:
@@ -129,14 +133,14 @@ def fit_members(
         max_leaf_nodes=16,
         early_stopping=False,
     )
-    trees = TREES // 3 if light else TREES
+    trees = SHARED_TREES if light else TREES
     forest = ExtraTreesRegressor(trees, max_features=0.5, random_state=int(rng.integers(1 << 31)))
     return Members(
         shape,
         conjunctions,
         process.fit(shape, *part, similar=True, rng=rng, start=starts[1], noise=noise),
         boosting.fit(np.concatenate([part[0], placed], axis=1), *part[1:]),
-        forest.fit(placed, *part[1:]),
+        forest.fit(encode(z[many], places), y[many], weight[many]),
         places,
     )
 
@@ -326,6 +330,7 @@ def fit_referee(
         TREES // 3 if len(z) > VERY_MANY else trees,
         min_samples_leaf=10,
         max_features=0.5,
+        max_samples=0.5 if len(z) > VERY_MANY else None,  # else few trees leave out no row
         oob_score=True,
         random_state=int(rng.integers(1 << 31)),
     )
