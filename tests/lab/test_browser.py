@@ -335,6 +335,9 @@ def test_a_table_becomes_a_world(page, tmp_path):
     page.ready()
     assert page.text("shown-count") == "5 shown, 0 held out"
     assert "shape →" in page.text("axes")
+    page.browser.refresh()
+    page.ready()
+    assert page.text("shown-count") == "5 shown, 0 held out"
     page.click("copy-command")
     command = page.wait(lambda: page.lab("copied"))
     assert "--table cups.csv --factor-a shape --factor-b color --target size" in command

@@ -106,6 +106,28 @@ def test_large_requests_are_refused(server):
     assert ask(server, "GET", "/api/worlds")[0] == 200
 
 
+def test_every_tab_has_a_table_of_its_own(server):
+    def upload(tab, *values):
+        text = "a,b,y\n" + "".join(f"{k // 2},{k % 2},{v}\n" for k, v in enumerate(values))
+        return ask(server, "POST", f"/api/table?a=a&b=b&target=y&tab={tab}", text)
+
+    def look(tab):
+        status, body = ask(server, "POST", f"/api/look?tab={tab}", '{"world": "table"}')
+        return json.loads(body)["additive"] if status == 200 else status
+
+    first, second = "f" * 8, "s" * 8
+    assert look(first) == 400
+    assert upload("x", 1, 2, 3, 4)[0] == 400
+    assert upload(first, 1, 2, 3, 4)[0] == upload(second, 0, 1, 1, 0)[0] == 200
+    assert (look(first), look(second), look("t" * 8)) == (1, 0, 400)
+    rows = json.loads(ask(server, "GET", f"/api/worlds?tab={first}")[1])["worlds"]
+    assert rows[-1]["name"] == "table"
+    for k in range(20):  # as many as there is room for, the newest
+        upload(f"other{k:03}", 1, 2, 3, 5)
+    assert look(first) == 400
+    assert look("other019") < 1
+
+
 def strange(rng, depth=0):
     """Draw a random JSON value, often with the lab's own field names."""
     kind = rng.randrange(8 if depth < 3 else 5)
@@ -141,7 +163,7 @@ def test_a_thousand_strange_requests_neither_break_nor_fill_it(server):
             state = {"size": size, "world": rng.choice(["sum", "xor", "twins", "bumps"])}
             body = json.dumps({"state": state, "cell": strange(rng), **state}).encode()
         if path.endswith("table") and kind > 1:
-            path += f"?a=a&b=b&target=y&fixed_{rng.randrange(9)}=1"
+            path += f"?a=a&b=b&target=y&tab=fuzzfuzz&fixed_{rng.randrange(9)}=1"
             body = b"a,b,y\n" + bytes(rng.choices(b"123,\n\"'x", k=rng.randrange(60)))
         if path.endswith("events"):
             path += f"?visitor={'v' * rng.randrange(20)}"

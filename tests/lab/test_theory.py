@@ -94,6 +94,8 @@ def test_a_table_keeps_its_labels_and_holes():
     np.testing.assert_allclose(values, [[0, 1 / 3], [1, 0]], atol=1e-6)
     answer = theory.look(world, State(world="table"))
     assert (answer["shown"], answer["held_out"]) == (3, 0)
+    assert answer["additive"] == 1  # three cells are a sum, whatever the fourth is
+    np.testing.assert_allclose(theory.truth(world, 14).level, 4 / 9, atol=1e-6)
 
 
 def test_a_table_without_variation_or_with_too_many_cells_is_refused():

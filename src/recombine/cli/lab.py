@@ -20,7 +20,7 @@ def lab(words: list[str]) -> int:
 
     from recombine.cli.own_options import LabOptions
 
-    file, words = leading(words)
+    file, words = leading(table_first(words))
     options = parse(LabOptions, words, "lab [data.csv]", summary(lab))
     try:
         import recombine.lab.server  # noqa: F401 - the extra is missing, or everything is there
@@ -33,6 +33,21 @@ def lab(words: list[str]) -> int:
 
     table = open_table(Path(file), options.factors, options.target) if file else None
     return _export(options, options.export, table) if options.export else _serve(options, table)
+
+
+VALUES = {"--port": 1, "--target": 1, "--address": 1, "--export": 1, "--factors": 2}
+
+
+def table_first(words: list[str]) -> list[str]:
+    """Move the table in front of the options.
+
+    >>> table_first(["--no-open", "--factors", "a", "b", "data.csv"])
+    ['data.csv', '--no-open', '--factors', 'a', 'b']
+    """
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 1 + VALUES.get(words[at], 0)
+    return words[at : at + 1] + words[:at] + words[at + 1 :]
 
 
 def _serve(options: LabOptions, table: Table | None) -> int:

@@ -29,6 +29,7 @@ from recombine.lab.upload import BYTES, columns_of, read_table
 from recombine.lab.worlds import Table, World, absent, builtin, from_table
 
 TOKEN = 24  # characters of a token at least
+TABLES = 16  # of as many tabs
 BODY = 64 * 1024  # bytes of an ordinary request
 TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
 POLICY = (
@@ -108,38 +109,45 @@ class Lab:
     def __init__(self, table: Table | None = None) -> None:
         self.sessions = Sessions()
         self.worlds = builtin() | ({"table": from_table(table)} if table else {})
+        self.tables: dict[str, World] = {}  # by tab, the oldest first
 
-    def state(self, plain: Any) -> tuple[State, World]:
+    def worlds_of(self, request: Request) -> dict[str, World]:
+        """Return the worlds that a tab sees: its own table, or the one of the command line."""
+        table = self.tables.get(request.query_params.get("tab", ""))
+        return self.worlds | ({"table": table} if table else {})
+
+    def state(self, request: Request, plain: Any) -> tuple[State, World]:
         """Read a state and its world."""
-        state = parse(plain, self.worlds)
-        return state, self.worlds[state.world]
+        worlds = self.worlds_of(request)
+        state = parse(plain, worlds)
+        return state, worlds[state.world]
 
     async def list_worlds(self, request: Request) -> Response:
         """List the worlds and the default state."""
         self.worlds = builtin() | self.worlds  # a bank may have come since
-        rows = [w.row() for w in self.worlds.values()]
+        rows = [w.row() for w in self.worlds_of(request).values()]
         return JSONResponse({"worlds": rows, "absent": absent(), "state": asdict(State())})
 
     async def look(self, request: Request) -> Response:
         """Answer what theory says of a state."""
-        state, world = self.state(await json_of(request))
+        state, world = self.state(request, await json_of(request))
         return JSONResponse(await run_in_threadpool(theory.look, world, state))
 
     async def pictures(self, request: Request) -> Response:
         """Answer small pictures of every cell."""
-        state, world = self.state(await json_of(request))
+        state, world = self.state(request, await json_of(request))
         return JSONResponse(await run_in_threadpool(theory.atlas, world, state.size))
 
     async def cell(self, request: Request) -> Response:
         """Answer what theory says of one cell."""
         plain = await json_of(request)
-        state, world = self.state(plain.get("state"))
+        state, world = self.state(request, plain.get("state"))
         at = cell_of(plain.get("cell"))
         return JSONResponse(await run_in_threadpool(theory.cell, world, state, at))
 
     async def code(self, request: Request) -> Response:
         """Write a state as a Python program and as a command."""
-        state, world = self.state(await json_of(request))
+        state, world = self.state(request, await json_of(request))
         return JSONResponse(
             {"python": python_of(state, world), "command": command_of(state, world)}
         )
@@ -154,13 +162,18 @@ class Lab:
         fixed = {k[6:]: v for k, v in query.items() if k.startswith("fixed_")}
         source = query.get("source", "your.csv")[:200]
         table = await run_in_threadpool(read_table, text, factors, query["target"], fixed, source)
-        self.worlds["table"] = from_table(table)
-        return JSONResponse(self.worlds["table"].row())
+        world = from_table(table)
+        tab = visitor_of(query.get("tab"))
+        self.tables.pop(tab, None)
+        while len(self.tables) >= TABLES:
+            del self.tables[next(iter(self.tables))]
+        self.tables[tab] = world
+        return JSONResponse(world.row())
 
     async def train(self, request: Request) -> Response:
         """Start training what a state asks for."""
         plain = await json_of(request)
-        state, world = self.state(plain.get("state"))
+        state, world = self.state(request, plain.get("state"))
         await self.sessions.start(visitor_of(plain.get("visitor")), state, world.table)
         return JSONResponse({"started": True})
 
@@ -203,7 +216,7 @@ class Lab:
     async def export(self, request: Request) -> Response:
         """Write the recorded frames of a visitor's training as one page."""
         plain = await json_of(request)
-        state, world = self.state(plain.get("state"))
+        state, world = self.state(request, plain.get("state"))
         session = self.sessions.of.get(visitor_of(plain.get("visitor")))
         frames = session.frames if session else []
         page = await run_in_threadpool(export_page, state, world, frames)

@@ -56,14 +56,16 @@ def truth(world: World, size: int) -> Truth:
     task = world.build(size)
     targets = task.data(task.space.points()).y
     y = targets.flatten(1).double().numpy()
-    table = y.reshape(*world.shape(size), -1)
-    mean = table.mean(axis=(0, 1))
-    rows, columns = table.mean(axis=1) - mean, table.mean(axis=0) - mean
-    spread = ((table - mean) ** 2).sum()
-    additive = (rows**2).sum() * table.shape[1] + (columns**2).sum() * table.shape[0]
-    known = y if world.measured is None else y[world.measured.ravel()]
-    scale = float(((known - known.mean(axis=0)) ** 2).mean()) or 1.0
-    share = float(additive / spread) if spread else 1.0
+    n, m = world.shape(size)
+    has = np.ones(n * m, bool) if world.measured is None else world.measured.ravel()
+    mean = y[has].mean(axis=0)
+    centered = y[has] - mean
+    rows, columns = np.indices((n, m)).reshape(2, -1)[:, has]
+    sums = np.hstack([np.eye(n)[rows], np.eye(m)[columns]])  # codes of f(a) + g(b)
+    rest = centered - sums @ np.linalg.lstsq(sums, centered, rcond=None)[0]
+    spread = (centered**2).sum()
+    share = 1 - float((rest**2).sum() / spread) if spread else 1.0
+    scale = float((centered**2).mean()) or 1.0
     return Truth(y, share, mean, scale, tuple(targets.shape[1:]))
 
 

@@ -3,7 +3,12 @@
 const token = new URLSearchParams(location.search).get("token") || "";
 export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
 
-const url = (path, query = {}) => `/api/${path}?${new URLSearchParams({ token, ...query })}`;
+
+// A tab keeps its own table, also when it is loaded anew.
+const tab = sessionStorage.getItem("tab") || visitor;
+sessionStorage.setItem("tab", tab);
+
+const url = (path, query = {}) => `/api/${path}?${new URLSearchParams({ token, tab, ...query })}`;
 
 /** Send JSON (or text) and return JSON; a refusal is thrown with its sentence. */
 export async function post(path, body, query = {}) {

@@ -67,7 +67,7 @@ export class Painter {
   draw() { soon(this.drawn); }
   render() {
     const { tiles, mask, shape } = this, image = (i, j) => tiles && mask[i][j] && this.allowed([i, j]);
-    const place = drawCells(this.canvas, shape, (i, j) => ink(!this.allowed([i, j]) ? "line" : mask[i][j] ? "shown" : "hidden"));
+    const place = drawCells(this.canvas, shape, (i, j) => (!this.allowed([i, j]) ? "transparent" : ink(mask[i][j] ? "shown" : "hidden")));
     const { context, cell, gap, x, y } = place;
     context.imageSmoothingEnabled = Boolean(tiles && tiles.height > 1);
     for (let i = 0; i < shape[0]; i++)

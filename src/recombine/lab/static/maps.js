@@ -93,9 +93,9 @@ export function outline({ context, x, y, gap }, shape, inside, stroke, width = 2
   context.strokeStyle = stroke; context.lineWidth = width; lines();
 }
 
-/** Draw an error map: held-out cells are outlined, cells without a value gray, the cursor framed. */
+/** Draw an error map: held-out cells are outlined, cells without a value left out, the cursor framed. */
 export function drawErrors(canvas, shape, error, { heldOut, missing = () => false, cursor = null, empty = "" }) {
-  const place = drawCells(canvas, shape, (i, j) => (missing(i, j) ? ink("line") : error ? color(error[i][j]) : ink("hidden")));
+  const place = drawCells(canvas, shape, (i, j) => (missing(i, j) ? "transparent" : error ? color(error[i][j]) : ink("hidden")));
   outline(place, shape, heldOut, ink("held"));
   if (error || !empty) return frameCell(place, cursor);
   label(place, shape, empty);

@@ -15,7 +15,7 @@ function render() {
   byId("world").textContent = data.world.title;
   byId("shown-count").textContent = `${data.theory.shown} shown, ${data.theory.held_out} held out`;
   byId("theory-caption").textContent = `held-out error ${format(data.theory.mean_error)}, infinite width`;
-  drawCells(byId("paint"), size, (i, j) => ink(missing(i, j) ? "line" : data.mask[i][j] ? "shown" : "hidden"));
+  drawCells(byId("paint"), size, (i, j) => (missing(i, j) ? "transparent" : ink(data.mask[i][j] ? "shown" : "hidden")));
   drawErrors(byId("theory"), size, data.theory.error, { heldOut, missing });
   const frame = data.frames[at];
   drawErrors(byId("network"), size, frame && frame.error, { heldOut, missing });

@@ -43,6 +43,13 @@ export function read(fragment) {
   return { state, view: query.get("view") === "pieces" ? "pieces" : "error", scene: query.get("scene") || "", step: Number(query.get("step") || 0) };
 }
 
+/** A number from 0 to 99 for every cell that looks random and is the same on every page. */
+function chance(i, j) {
+  let h = (i * 73856093) ^ (j * 19349663) ^ 0x9e3779b9;
+  h = Math.imul(h ^ (h >>> 16), 0x45d9f3b);
+  return ((h ^ (h >>> 16)) >>> 0) % 100;
+}
+
 /** Masks that people start from; `n` × `m` cells. */
 export const PRESETS = {
   "everything": () => true,
@@ -52,7 +59,8 @@ export const PRESETS = {
   "hidden corner": (i, j, n, m) => !(i >= n / 2 && j >= m / 2),
   "band": (i, j, n, m) => Math.abs(i / n - j / m) < 0.2,
   "checkerboard": (i, j) => (i + j) % 2 === 0,
-  "half at random": (i, j) => { let h = (i * 73856093) ^ (j * 19349663) ^ 0x9e3779b9; h = Math.imul(h ^ (h >>> 16), 0x45d9f3b); return ((h ^ (h >>> 16)) >>> 0) % 100 < 50; },
+  "half at random": (i, j) => chance(i, j) < 50,
+  "a quarter at random": (i, j) => chance(i, j) < 25,
   "one factor at a time": (i, j) => i === 0 || j === 0,
   "two blocks": (i, j, n, m) => i < n / 2 === j < m / 2,
   "nothing": () => false,
