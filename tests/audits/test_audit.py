@@ -199,6 +199,19 @@ def test_files_that_may_run_code_are_never_opened(name, memorizer, tmp_path, cap
     assert "opened" not in capsys.readouterr().out
 
 
+def test_a_column_may_hold_vectors():
+    z, y, train = additive(4)
+    vectors = np.stack([y, 2 * y, -y], axis=1)
+    data = columns(z, list(vectors.tolist()), list((vectors + 0.1).tolist()), train)
+    options = {"target": "y", "prediction": "yhat", "train": "split", "budget": 0}
+    answer = audit(None, data, **options)
+    assert answer.sample.shape == (3,)
+    assert answer.overall["unseen"][0] == pytest.approx(0.1)
+    short = data | {"yhat": [v[:2] for v in data["yhat"]]}
+    with pytest.raises(Refused, match="2 numbers per row and targets 3"):
+        audit(None, short, **options)
+
+
 MASKS = {
     "header": "trained\ntrue\nfalse\ntrue\ntrue\n",
     "no header": "1\n0\n1\n1\n",

@@ -250,15 +250,21 @@ def from_predictions(
     """
     predictions, targets = listed(prediction), listed(target)
     rows = rows_of(source, targets=targets, predictions=predictions, **options)
-    width = 1 if rows.table.classes or rows.table.y is None else rows.table.y.shape[1]
-    if len(predictions) != width:
+    if len(predictions) != max(len(targets), 1):
         raise Refused(
-            f"There are {len(predictions)} columns of predictions and {width} of targets; name one "
-            "prediction per target."
+            f"There are {len(predictions)} columns of predictions and {len(targets)} of targets; "
+            "name one prediction per target."
         )
-    columns = [_column(rows.frame[p], rows) for p in predictions]
-    shape = () if len(predictions) == 1 else (len(predictions),)
-    return Sample(rows.table, np.stack(columns, axis=1), rows.train, shape)
+    columns = np.concatenate([_predictions(rows.frame[p], rows) for p in predictions], axis=1)
+    width = 1 if rows.table.classes or rows.table.y is None else rows.table.y.shape[1]
+    if columns.shape[1] != width:
+        raise Refused(
+            f"Predictions have {columns.shape[1]} numbers per row and targets {width}; they need "
+            "the same length."
+        )
+    outputs = np.full((len(rows.frame), width), np.nan)
+    outputs[: len(columns)] = columns
+    return Sample(rows.table, outputs, rows.train, () if width == 1 else (width,))
 
 
 def listed(names: str | Sequence[str] | None) -> list[str]:
@@ -277,34 +283,42 @@ def _text(column: polars.Series) -> polars.Series:
     return (column.cast(pl.Int64) if whole else column).cast(pl.String)
 
 
-def _column(column: polars.Series, rows: Rows) -> Array:
-    """Read a column of predictions as numbers or class numbers; appended rows have none."""
+def _predictions(column: polars.Series, rows: Rows) -> Array:
+    """Read a column of predictions, (rows, outputs), without the appended rows.
+
+    Numbers, vectors, or class numbers.
+    """
     import polars as pl
 
-    values = np.full(len(column), np.nan)
     column = column.head(len(column) - rows.appended)
     if rows.table.classes:
         known = {name: float(i) for i, name in enumerate(rows.table.classes)}
-        names = column.cast(pl.String).to_list()
+        names = column.cast(pl.String).str.strip_chars().to_list()
         for name in dict.fromkeys(names):
             if name not in known:
                 raise nearest("class among the targets that is predicted as", str(name), known)
-        values[: len(names)] = [known[name] for name in names]
-        return values
-    if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
+        return np.array([[known[name]] for name in names])
+    values = column.to_list() if column.dtype in (pl.List, pl.Array) else None
+    if values is None and not column.dtype.is_numeric() and column.dtype != pl.Boolean:
         raise Refused(
             f"Predictions {column.name!r} hold {column.dtype}, but the target is numeric; give "
             "numbers, or name a target of classes."
         )
-    values[: len(column)] = column.cast(pl.Float64).to_numpy()
-    bad = np.flatnonzero(~np.isfinite(values[: len(column)]))
+    try:
+        flat = column.cast(pl.Float64) if values is None else [np.ravel(v) for v in values]
+        numbers = np.asarray(flat, dtype=np.float64).reshape(len(column), -1)
+    except (TypeError, ValueError) as problem:
+        raise Refused(
+            f"Predictions {column.name!r} hold vectors that are not numbers of one length."
+        ) from problem
+    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
     if len(bad):
         others = f" and {len(bad) - 1:,} others" if len(bad) > 1 else ""
         raise Refused(
             f"The prediction {column.name!r} is not a finite number in row {bad[0] + 1}{others}; "
             "leave such rows out."
         )
-    return values
+    return numbers
 
 
 def train_rows(
