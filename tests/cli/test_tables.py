@@ -1,6 +1,7 @@
 """The commands about a table: what they print, write and refuse."""
 
 import json
+import os
 
 import numpy as np
 import polars as pl
@@ -229,6 +230,23 @@ def test_bad_input_is_refused_in_one_sentence_with_exit_code_2(
     assert err.startswith("error:")
     assert len(err) < 500
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a symbolic link"])
+@pytest.mark.parametrize("command", ["certify --cells", "certify --html", "split --out"])
+def test_what_is_no_regular_file_is_not_written_over(folder, capsys, tmp_path, kind, command):
+    """A pipe would wait for a reader, and a link would change what it names."""
+    name, option = command.split()
+    target, kept = tmp_path / ("train.csv" if name == "split" else "target"), tmp_path / "kept"
+    kept.write_text("as it was")
+    os.mkfifo(target) if kind == "a pipe" else target.symlink_to(kept)
+    place = tmp_path if name == "split" else target
+    code, _, err = run(capsys, name, folder / "t.csv", "--target", "y", option, place)
+    assert code == 2
+    assert f"{kind}, not a regular file, and is left as it is" in " ".join(err.split())
+    assert err.count("name another") + err.count("Name") == 1
+    assert not target.is_file() if kind == "a pipe" else target.is_symlink()
+    assert kept.read_text() == "as it was"
 
 
 def test_a_product_too_large_to_list_is_answered_where_asked(bad_files, capsys, tmp_path):

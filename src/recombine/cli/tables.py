@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recombine.cli.parse import leading, parse, summary
+from recombine.core.disk import check_target, write
 from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
     options = parse(kind, rest, f"{command} FILE", about)
     if file is None:
         raise Refused(f"'recombine {command}' needs a table first, as in: {command} data.csv.")
+    for path in (getattr(options, name, None) for name in ("cells", "html")):
+        if path is not None:
+            check_target(path)  # before anything is computed
     from pathlib import Path
 
     from recombine.tables.datasets import DATASETS, dataset
@@ -146,10 +150,10 @@ def _show(answer: Foresight, options: Asking, keys: tuple[str, ...] = ()) -> int
     from recombine.cli.terminal import print_json, say, show
 
     if options.cells is not None:
-        answer.table.write_csv(_ready(options.cells))
+        write(options.cells, answer.table.write_csv())
         say(f"{len(answer.asked):,} combinations are in {options.cells}")
     if options.html is not None:
-        _ready(options.html).write_text(answer.to_html(), encoding="utf-8")
+        write(options.html, answer.to_html())
         say(f"The page is {options.html}")
     if options.json:
         summary_ = answer.summary
@@ -157,14 +161,6 @@ def _show(answer: Foresight, options: Asking, keys: tuple[str, ...] = ()) -> int
     else:
         show(str(answer))
     return 0
-
-
-def _ready(path: Path) -> Path:
-    """Make the folder of a file that is to be written."""
-    if path.is_dir():
-        raise Refused(f"A file is needed to write to; {path} is a folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _write_split(made: Split, folder: Path) -> dict[str, Any]:
@@ -175,9 +171,8 @@ def _write_split(made: Split, folder: Path) -> dict[str, Any]:
 
     if folder.exists() and not folder.is_dir():
         raise Refused(f"--out needs a folder; {folder} is a file.")
-    folder.mkdir(parents=True, exist_ok=True)
-    rows_of(made.train).write_csv(folder / "train.csv")
-    rows_of(made.test).write_csv(folder / "test.csv")
+    write(folder / "train.csv", rows_of(made.train).write_csv())
+    write(folder / "test.csv", rows_of(made.test).write_csv())
     answer = {
         "kind": made.kind,
         "order": made.order,
@@ -189,5 +184,5 @@ def _write_split(made: Split, folder: Path) -> dict[str, Any]:
         "proof": made.proof,
         "folder": str(folder),
     }
-    (folder / "certificate.json").write_text(json.dumps(answer, indent=1), encoding="utf-8")
+    write(folder / "certificate.json", json.dumps(answer, indent=1))
     return answer

@@ -82,6 +82,20 @@ def replace(path: Path, content: bytes, *, tries: int = 3) -> None:
     _flush(path.parent)
 
 
+def write(path: Path, text: str) -> None:
+    """Write a text for a person in one move, so that nobody reads half of it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, text.encode())
+    except Irregular:
+        raise
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
+        why = getattr(problem, "strerror", None) or problem
+        raise Refused(
+            f"{path} cannot be written ({why}). Name a file in a folder that you may write to."
+        ) from problem
+
+
 def _temporary_name() -> str:
     return f"{MARK}-{os.getpid()}-{uuid4().hex[:12]}-{socket.gethostname()[:64]}"
 
