@@ -307,6 +307,7 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
     """Write and show the report of what can be trusted; unusable records are exit code 1."""
     import webbrowser
 
+    from recombine.cli.process import uncollected
     from recombine.cli.terminal import print_json, say, show_claims, show_report, warn
     from recombine.report.markdown import markdown
     from recombine.report.page import page, runs_of, write
@@ -315,14 +316,15 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
     from recombine.runs.store import Store
 
     store, unusable = Store(options.records), list[str]()
-    records = list(store.records(unusable.append))
-    for text in unusable:
-        warn(text)
-    judged = judge_all(records, names)
     path = options.page or options.records / "report.html"
-    if (before := runs_of(path)) > len(records):
-        warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
-    write(path, page(store, records, judged, path))
+    with uncollected():
+        records = list(store.records(unusable.append))
+        for text in unusable:
+            warn(text)
+        judged = judge_all(records, names)
+        if (before := runs_of(path)) > len(records):
+            warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
+        write(path, page(store, records, judged, path))
     if options.markdown:
         write(options.markdown, markdown(judged))
     if options.json:

@@ -107,7 +107,8 @@ def strip(
     shifts = (-4, 4) if len([1 for _, values in groups if len(values)]) > 1 else (0, 0)
     for (kind, values), shift in zip(groups, shifts, strict=False):
         if len(values):
-            dots = "".join(f"M{scale(value):g} {13 + shift}h0" for value in values)
+            pixels = scale.many(np.asarray(values, dtype=np.float64))
+            dots = "".join(f"M{x:g} {13 + shift}h0" for x in pixels)
             parts.append(f'<path class="dots {kind}" d="{dots}"/>')
             x = scale(float(np.mean(values)))
             parts.append(rule(x, 7 + shift, x, 19 + shift, f"mean {kind}"))

@@ -71,11 +71,11 @@ class Store:
         """Return where a record is stored."""
         return self._path(record.experiment, record.id)
 
-    def _path(self, experiment: str, id: str) -> Path:
+    def _path(self, experiment: str, id: str, suffix: str = ".json") -> Path:
         for name in (experiment, id):
             if not NAME.fullmatch(name):
                 raise Refused(f"A record needs plain names for files; got {name!r}.")
-        return self.root / experiment / f"{id}.json"
+        return self.root.joinpath(experiment, f"{id}{suffix}")
 
     def open(self) -> Store:
         """Create the folder and delete temporary files of killed writers."""
@@ -159,7 +159,7 @@ class Store:
 
     def arrays(self, record: Record) -> dict[str, Any]:
         """Read a record's arrays; empty when they were not kept."""
-        path = self.path(record).with_suffix(".npz")
+        path = self._path(record.experiment, record.id, ".npz")
         if not os.path.lexists(path):
             return {}
         try:
