@@ -93,6 +93,31 @@ def test_a_module_of_classes_on_some_combinations_is_measured_inside(sums):
     assert "interaction_1_truth" not in names
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["codes", "inputs"])
+def test_a_module_is_audited_in_evaluation_mode_and_left_in_its_own(sums, given):
+    z, y, train = sums
+    frozen = torch.nn.BatchNorm1d(13).eval()
+    module = torch.nn.Sequential(frozen, torch.nn.Dropout(0.5), torch.nn.Linear(13, 1)).train()
+    frozen.eval()
+    inputs = {"inputs": one_hot(z)} if given else {}
+    data = {"a": z[:, 0], "b": z[:, 1]}
+    first, second = (
+        audit(module, data, targets=y, train=train, budget=0, **inputs) for _ in range(2)
+    )
+    assert first.overall == second.overall  # no dropout
+    assert module.training
+    assert not frozen.training
+
+
+def test_whole_numbers_may_be_inputs(sums):
+    z, y, train = sums
+    module = torch.nn.Sequential(
+        torch.nn.Embedding(7, 3), torch.nn.Flatten(), torch.nn.Linear(6, 1)
+    )
+    answer = audit(module, {"a": z[:, 0], "b": z[:, 1]}, inputs=z, targets=y, train=train, budget=0)
+    assert "layer 2" in {r.name for r in answer.reasons}
+
+
 def test_training_rows_may_be_a_table_of_their_own(sums):
     z, y, train = sums
     x = one_hot(z)

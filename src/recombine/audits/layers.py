@@ -10,7 +10,7 @@ import numpy as np
 from recombine.audits import geometry
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
-from recombine.audits.sample import Sample, tensor_of
+from recombine.audits.sample import Sample, is_module, tensor_of
 from recombine.core.error import Refused
 from recombine.tables.forecast import one_hot
 
@@ -59,26 +59,27 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
 
     - observed: the model on a task; otherwise combinations of the sample stand for the task
     """
-    import torch
-
-    if not isinstance(sample.model, torch.nn.Module):
+    if not is_module(sample.model):
         return []
+    from recombine.diagnostics.kernels import evaluated
+
     x = inputs_of(sample)
-    try:
-        task = observed or on_combinations(sample, sample.model, x, seed)
-    except (Refused, RuntimeError):
-        task = None  # outputs in another form than the targets
-    measured = task_reasons(task) if task else []
-    return [*layer_reasons(sample, sample.model, x, seed), *measured]
+    with evaluated(sample.model):
+        try:
+            task = observed or on_combinations(sample, sample.model, x, seed)
+        except (Refused, RuntimeError):
+            task = None  # outputs in another form than the targets
+        measured = task_reasons(task) if task else []
+        return [*layer_reasons(sample, sample.model, x, seed), *measured]
 
 
 def inputs_of(sample: Sample) -> Tensor:
     """What the module was given: one row for each of the first rows of the table."""
     import torch
 
-    if sample.inputs is None:
-        return torch.from_numpy(one_hot(sample.table, sample.table.codes))
-    return tensor_of(sample.inputs)
+    x = torch.from_numpy(one_hot(sample.table, sample.table.codes))
+    x = x if sample.inputs is None else tensor_of(sample.inputs)
+    return x.to(next(sample.model.parameters(), x).device)
 
 
 def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:

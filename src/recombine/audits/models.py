@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recombine.audits.sample import Sample, array_of, listed, marked, rows_of, said, tensor_of
+from recombine.audits.sample import (
+    Sample,
+    array_of,
+    is_module,
+    listed,
+    marked,
+    rows_of,
+    said,
+    tensor_of,
+)
 from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
@@ -62,10 +72,20 @@ def from_model(
             "both, or mark the training rows by a mask."
         )
     table, shape = _with_targets(table, targets, classes)
-    answers = _outputs(model, table, inputs, table.rows - appended)
+    with _mode_restored(model):
+        answers = _outputs(model, table, inputs, table.rows - appended)
     outputs, shape = _as_targets(answers, table, shape)
     asked = model if callable(model) or hasattr(model, "predict") else None
     return Sample(table, outputs, mask, shape, asked, inputs)
+
+
+def _mode_restored(model: Any) -> AbstractContextManager[None]:
+    """Leave a module in the mode it was in, so that its training can go on."""
+    if not is_module(model):
+        return nullcontext()
+    from recombine.diagnostics.kernels import evaluated
+
+    return evaluated(model)
 
 
 def _joined(table: Table, train: Table) -> Table:
@@ -140,12 +160,10 @@ def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
 
 
 def _run(model: Any, inputs: Any) -> Any:
-    import torch
-
     from recombine.core.diagnostic import predict
 
     x = tensor_of(inputs)
-    if not isinstance(model, torch.nn.Module) and hasattr(model, "predict"):
+    if not is_module(model) and hasattr(model, "predict"):
         return model.predict(x.flatten(1).cpu().numpy())  # which may be names of classes
     return predict(model, x).cpu().numpy()
 

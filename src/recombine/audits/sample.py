@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -355,6 +356,12 @@ def array_of(values: Any) -> Any:
         return values.to_numpy()
     flat = isinstance(values, list | tuple) and not any(isinstance(v, dict) for v in values[:1])
     return np.asarray(values) if flat else values
+
+
+def is_module(model: Any) -> bool:
+    """Whether a model is a torch module; torch is not loaded to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def tensor_of(values: Any) -> Tensor:

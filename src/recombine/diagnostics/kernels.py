@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -28,7 +28,7 @@ def layers(model: nn.Module) -> list[str]:
     return [name for name, _ in model.named_modules() if name]
 
 
-def calls(model: nn.Module, x: Float[Tensor, "n *shape"]) -> dict[str, list[Shape | None]]:
+def calls(model: nn.Module, x: Shaped[Tensor, "n *shape"]) -> dict[str, list[Shape | None]]:
     """Output shape of one example at every call of every module, in order of first calls.
 
     `None` stands for an output that is not a tensor with one row per example. Modules that never
@@ -64,7 +64,7 @@ def hooked(model: nn.Module, hooks: dict[str, Any]) -> Iterator[None]:
 
 def all_features(
     model: nn.Module,
-    x: Float[Tensor, "n *shape"],
+    x: Shaped[Tensor, "n *shape"],
     names: Sequence[str],
     *,
     chunk: int | None = None,
