@@ -4,6 +4,7 @@ import http.client
 import json
 import random
 import signal
+import socket
 import string
 import time
 from contextlib import suppress
@@ -11,8 +12,10 @@ from dataclasses import asdict
 
 import psutil
 import pytest
+import uvicorn
 from tests.lab.conftest import alive, wait
 
+from recombine.lab.server import serve
 from recombine.lab.state import Net, State
 
 PATHS = ["look", "cell", "code", "table", "train", "control", "export", "worlds", "events"]
@@ -240,6 +243,14 @@ def test_a_process_whose_training_is_over_takes_the_visitors_next_one(server):
     second.until("done")
     for training in (first, refused, second):
         training.leave()
+
+
+def test_answers_are_not_held_back_for_an_acknowledgement(monkeypatch):
+    listeners = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: listeners.extend(sockets))
+    serve()
+    assert listeners[0].proto == socket.IPPROTO_TCP  # or asyncio leaves Nagle's algorithm on
+    listeners[0].close()
 
 
 def test_ctrl_c_while_torch_loads_is_silent(new_server):
