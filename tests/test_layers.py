@@ -148,6 +148,17 @@ def test_below_experiment_nothing_prints_reads_the_clock_or_touches_the_disk(nam
             assert called not in CALLS, f"line {node.lineno} calls {called}"
 
 
+def test_a_type_has_one_name_in_one_place():
+    places: dict[str, list[str]] = {}
+    for name, path in FILES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
+                if re.fullmatch(r"[A-Z]\w*[a-z]\w*", ast.unparse(node.targets[0])):
+                    places.setdefault(ast.unparse(node), []).append(name)
+    assert len(places) > 30
+    assert {alias: files for alias, files in places.items() if len(files) > 1} == {}
+
+
 def test_modules_are_imported_by_name_at_two_doors_only():
     """A name in a string escapes the laws above: shelves and plugins are reached that way."""
     doors = {

@@ -14,6 +14,7 @@ from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
 from recombine.core.experiment import History
 from recombine.core.seed import seeded
+from recombine.core.space import Array
 from recombine.core.task import Data, Task
 from recombine.lab.state import Net, State
 from recombine.lab.theory import Truth, truth, visible
@@ -32,8 +33,6 @@ from recombine.training.penalties import (
     weight_activity,
 )
 from recombine.training.watch import Moment, Watch
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

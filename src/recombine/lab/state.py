@@ -9,11 +9,9 @@ from typing import Any, get_type_hints
 from urllib.parse import parse_qsl
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
-
-Mask = NDArray[np.bool_]
+from recombine.core.space import Mask
 
 SMALLEST, LARGEST = 4, 32  # levels of each factor
 MODELS = ("mlp", "cnn", "transformer", "factored", "low_rank")

@@ -18,12 +18,10 @@ from scipy.sparse.csgraph import connected_components
 from torch.nn.functional import adaptive_avg_pool2d
 
 from recombine.core.error import Refused
+from recombine.core.space import Array, Mask
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import World
 from recombine.theory.kernel import Kernel, by_salience, random_network
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 TILE = 16  # pixels of a small picture's side at most
 JITTER = 1e-9  # ridge, as a share of the largest kernel value: the limit of a vanishing one

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
+from recombine.core.space import Mask as Mask
 
 Table = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Segment = tuple[tuple[float, float], tuple[float, float]]
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from recombine.core.space import Array as Array
+from recombine.theory.kernel import Subset as Subset
+
 Codes = NDArray[np.integer[Any]]  # (n, factors): one row of level numbers per combination
-Subset = tuple[int, ...]
-Array = NDArray[np.float64]
 
 LISTED = 1 << 22  # grids up to this size are summed whole
 

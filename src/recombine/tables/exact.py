@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
 from threadpoolctl import threadpool_limits
 
-Array = NDArray[np.float64]
+from recombine.core.space import Array
+
 Whole = NDArray[np.int64]
 
 PANEL = 32  # columns that are eliminated one by one before a matrix product

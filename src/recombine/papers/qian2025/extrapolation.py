@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import claim
+from recombine.core.claim import Run, claim
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from recombine.core.task import Data, Task
     from recombine.runs.trial import Trained
 
-Run = Mapping[str, Any]
 
 EXPERIMENT = "qian2025.extrapolation"
 ASKED = 4000  # test points

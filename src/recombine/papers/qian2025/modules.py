@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import FRESH, Role, claim
+from recombine.core.claim import FRESH, Role, Run, claim
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from recombine.training.noise import Noise
     from recombine.training.penalties import Penalty
 
-Run = Mapping[str, Any]
 
 EXPERIMENT = "qian2025.modules"
 SHIFT = 10.0  # the geometric mean of the paper's shifts of one input, 0.1 to 1000
