@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.claim import Evidence, Verdict, claim, decide, scores
+from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from recombine.runs.trial import Trained
     from recombine.training.penalties import Chained
 
-Run = Mapping[str, Any]
 
 EXPERIMENT = "qian2025.elsewhere"
 FACTORS = 2  # columns and rows, or two sprites
