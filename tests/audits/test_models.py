@@ -109,6 +109,29 @@ def test_a_module_is_audited_in_evaluation_mode_and_left_in_its_own(sums, given)
     assert not frozen.training
 
 
+def test_a_model_that_changes_its_output_shape_is_refused():
+    z = np.repeat(grid(5, 5), 60, axis=0)
+    widths = iter(range(1, 9))
+    with pytest.raises(Refused, match="shape \\(1,\\) for some inputs and \\(2,\\) for others"):
+        audit(
+            lambda x: torch.zeros(len(x), next(widths)),
+            {"a": z[:, 0], "b": z[:, 1]},
+            inputs=z,
+            targets=z[:, 0] * 1.0,
+        )
+
+
+def test_double_precision_and_object_columns_are_read(sums):
+    z, y, train = sums
+    options = {"data": {"a": z[:, 0], "b": z[:, 1]}, "train": train, "budget": 0}
+    module = torch.nn.Linear(13, 1).double()
+    for inputs in (None, one_hot(z)):
+        answer = audit(module, targets=y, inputs=inputs, **options)
+        assert any(r.name == "kernel_sum_output" for r in answer.reasons)
+    mixed = np.where(train, y, None)  # objects
+    assert audit(y, targets=mixed, **options).sample.kind == "number"
+
+
 def test_whole_numbers_may_be_inputs(sums):
     z, y, train = sums
     module = torch.nn.Sequential(
@@ -361,6 +384,14 @@ BAD = {
     "budget": (np.zeros(42), {"budget": -1}, "0 or more combinations; got -1"),
     "prediction": (np.zeros(42), {"prediction": "p"}, "own predictions; leave out prediction"),
     "both targets": (np.zeros(42), {"target": "y", "targets": np.ones(42)}, "leave out targets"),
+    "no batch": (Ridge(), {"inputs": 3}, "inputs have shape \\(\\) for 42 rows"),
+    "text inputs": (Ridge(), {"inputs": ["x"] * 42}, "inputs are not an array of numbers"),
+    "one target": (np.zeros(42), {"targets": 3.0}, "targets have shape \\(\\) for 42 rows"),
+    "infinite": (np.zeros(42), {"targets": np.r_[np.inf, np.ones(41)]}, "infinite in some row"),
+    "turned": (np.zeros((42, 4, 6)), {"targets": np.ones((42, 6, 4))}, "targets have shape"),
+    "two outputs": (lambda x: (x, x), {}, "it must return one"),
+    "codes": (torch.nn.Linear(3, 1), {"inputs": None}, "pass inputs=… if it needs others"),
+    "seed": (np.zeros(42), {"seed": -1}, "seed needs 0 or more; got -1"),
     "score raises": (
         np.zeros(42),
         {"score": lambda t, p: 1 / 0},
@@ -368,12 +399,12 @@ BAD = {
     ),
     "score nan": (np.zeros(42), {"score": lambda t, p: np.nan * t}, "not finite in 42 of 42 rows"),
     "score mean": (np.zeros(42), {"score": lambda t, p: 0.0}, "shape \\(\\) for 42 rows"),
-    "inputs": (Ridge(), {"inputs": np.zeros((3, 2))}, "3 inputs for 42 rows"),
+    "inputs": (Ridge(), {"inputs": np.zeros((3, 2))}, "inputs have shape \\(3, 2\\) for 42 rows"),
     "mask": (np.zeros(42), {"train": np.ones(3, dtype=bool)}, "one value for each of the 42 rows"),
     "all": (np.zeros(42), {"train": np.ones(42, dtype=bool)}, "nothing is left to judge"),
     "none": (np.zeros(42), {"train": np.zeros(42, dtype=bool)}, "marks no row"),
     "lengths": (np.zeros(41), {}, "shape \\(41,\\) for 42 rows"),
-    "targets": (np.zeros(42), {"targets": np.zeros(5)}, "5 targets for 42 rows"),
+    "targets": (np.zeros(42), {"targets": np.zeros(5)}, "targets have shape \\(5,\\) for 42 rows"),
     "one class": (np.zeros(42), {"targets": np.zeros(42, dtype=int)}, "same class"),
     "class": (np.full(42, 7), {"targets": np.arange(42) % 2}, "predicts the class '7'"),
 }

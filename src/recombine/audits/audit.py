@@ -179,8 +179,10 @@ def judge(
     seed: int = 0,
 ) -> Audit:
     """Audit a sample of targets and predictions."""
-    if budget < 0:
+    if not isinstance(budget, int) or budget < 0:
         raise Refused(f"The budget needs 0 or more combinations; got {budget}.")
+    if seed < 0:
+        raise Refused(f"The seed needs 0 or more; got {seed}.")
     _check(sample)
     rng = np.random.default_rng(seed)
     cells, cell = len(sample.cells), sample.cell

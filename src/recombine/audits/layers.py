@@ -75,10 +75,8 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
 
 def inputs_of(sample: Sample) -> Tensor:
     """What the module was given: one row for each of the first rows of the table."""
-    import torch
-
-    x = torch.from_numpy(one_hot(sample.table, sample.table.codes))
-    x = x if sample.inputs is None else tensor_of(sample.inputs)
+    codes = one_hot(sample.table, sample.table.codes)
+    x = tensor_of(codes if sample.inputs is None else sample.inputs, sample.model)
     return x.to(next(sample.model.parameters(), x).device)
 
 
@@ -156,10 +154,11 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
     targets = tabulated(space, z, truth)
     codes = tabulated(space, z, x.flatten(1).double().cpu().numpy())
 
-    def code(point: Tensor) -> Tensor:
+    def inputs(point: Tensor) -> Tensor:
+        if sample.inputs is None:
+            return targets.inputs(point).to(x)
         return codes.targets(point).to(x).reshape(x.shape[1:])
 
-    inputs = targets.inputs if sample.inputs is None else code
     task = Task(space, inputs, targets.targets, listed(z))
     seen = np.ones(len(z), dtype=bool) if sample.seen is None else sample.seen[cells]
     query = Data(z, x, y)
@@ -174,8 +173,8 @@ def task_reasons(observed: Observed) -> list[Reason]:
     for name, paper in MEASURED.items():
         try:
             measured = find("diagnostic", name)(observed)
-        except Refused:
-            continue  # it does not apply
+        except (Refused, RuntimeError):
+            continue  # it does not apply, or the model does not allow it
         for key, sentence in SENTENCES.items():
             if key in measured and isfinite(value := float(measured[key])):
                 reasons.append(Reason(key, value, sentence.format(value), paper))

@@ -23,7 +23,7 @@ from recombine.audits.sample import (
 from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
-from recombine.tables.forecast import answers_of
+from recombine.tables.forecast import answers_of, one_hot
 from recombine.tables.lists import names_of
 from recombine.tables.read import read
 from recombine.tables.table import Table, name_of
@@ -106,14 +106,21 @@ def _with_targets(
     if targets is None:
         return table, () if table.y is None or table.y.shape[1] == 1 else table.y.shape[1:]
     y = np.asarray(array_of(targets))
-    if len(y) != table.rows:
-        raise Refused(f"There are {len(y):,} targets for {table.rows:,} rows; give one per row.")
+    if y.shape[:1] != (table.rows,):
+        raise Refused(
+            f"The targets have shape {y.shape} for {table.rows:,} rows; give one per row."
+        )
+    if y.dtype == object and any(isinstance(v, float) and v == v for v in y.ravel().tolist()):
+        y = np.where(y == None, np.nan, y)  # noqa: E711 (elementwise)
+        y = y.astype(np.float64) if all(isinstance(v, int | float) for v in y.ravel()) else y
     if y.ndim == 1 and (classes or y.dtype.kind in "iubUSO"):
         return _with_classes(table, y.tolist()), ()
     try:
         flat = y.reshape(len(y), -1).astype(np.float64)
     except (TypeError, ValueError) as problem:
-        raise Refused(f"The targets are not an array of numbers: {problem}.") from problem
+        raise Refused(f"The targets are not an array of numbers: {said(problem)}.") from problem
+    if np.isinf(flat).any():
+        raise Refused("The targets are infinite in some row; give finite numbers.")
     named = tuple(f"target{i}" for i in range(flat.shape[1])) if flat.shape[1] > 1 else ("target",)
     return replace(table, y=flat, targets=named, classes=()), y.shape[1:] if y.ndim > 1 else ()
 
@@ -145,27 +152,33 @@ def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
             "(safetensors, or torch.load with weights_only=True) and pass the object."
         )
     try:
+        if inputs is None and is_module(model):
+            return _run(model, one_hot(table, table.codes), table.rows)
         if inputs is None:
             return _counted(answers_of(model, table, table.codes, names_of(table)), table.rows)
-        if len(inputs) != rows:
-            raise Refused(f"There are {len(inputs):,} inputs for {rows:,} rows; give one per row.")
-        return _counted(_run(model, inputs), rows)
+        return _run(model, inputs, rows)
     except Refused:
         raise
     except Exception as problem:
+        what = "batches of inputs" if inputs is not None else "codes of the factors"
+        more = "" if inputs is not None else "; pass inputs=… if it needs others"
         raise Refused(
-            f"The model raised {said(problem)}. It is called on batches of inputs and must return "
-            "one row per input."
+            f"The model raised {said(problem)}. It is called on {what} and must return one row per "
+            f"input{more}."
         ) from problem
 
 
-def _run(model: Any, inputs: Any) -> Any:
+def _run(model: Any, inputs: Any, rows: int) -> Any:
     from recombine.core.diagnostic import predict
 
-    x = tensor_of(inputs)
-    if not is_module(model) and hasattr(model, "predict"):
-        return model.predict(x.flatten(1).cpu().numpy())  # which may be names of classes
-    return predict(model, x).cpu().numpy()
+    x = tensor_of(inputs, model)
+    if x.shape[:1] != (rows,):
+        raise Refused(
+            f"The inputs have shape {tuple(x.shape)} for {rows:,} rows; give one per row."
+        )
+    if not is_module(model) and hasattr(model, "predict"):  # which may return names of classes
+        return _counted(model.predict(x.flatten(1).cpu().numpy()), rows)
+    return _counted(predict(model, x).cpu().numpy(), rows)
 
 
 def _counted(answers: Any, rows: int) -> Any:
@@ -192,11 +205,20 @@ def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, 
                 f"The model returns outputs of shape {out.shape[1:]}, but the targets have {width} "
                 "numbers per row."
             )
+        if out.ndim > 2 and len(shape) > 1 and _sides(out.shape[1:]) != _sides(shape):
+            raise Refused(
+                f"The model returns outputs of shape {out.shape[1:]}, but the targets have shape "
+                f"{shape}."
+            )
         _finite(flat)
         shape = shape or (out.shape[1:] if out.ndim > 2 else ())
     filled = np.full((table.rows, flat.shape[1]), np.nan)
     filled[: len(flat)] = flat
     return filled, shape
+
+
+def _sides(shape: tuple[int, ...]) -> list[int]:
+    return [side for side in shape if side > 1]  # a single channel may be left out
 
 
 def _finite(flat: Any) -> None:

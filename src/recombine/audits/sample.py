@@ -364,12 +364,18 @@ def is_module(model: Any) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def tensor_of(values: Any) -> Tensor:
-    """Turn inputs into a tensor; fractions are single precision, as modules are."""
+def tensor_of(values: Any, model: Any) -> Tensor:
+    """Turn inputs into a tensor; fractions get the precision of a module, or single precision."""
     import torch
 
-    x = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
-    return x.float() if x.is_floating_point() else x
+    try:
+        x = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
+    except (TypeError, ValueError, RuntimeError) as problem:
+        raise Refused(f"The inputs are not an array of numbers: {said(problem)}.") from problem
+    weight = next(model.parameters(), None) if is_module(model) else None
+    fractions = weight is not None and weight.is_floating_point()
+    precision = weight.dtype if weight is not None and fractions else torch.float32
+    return x.to(precision) if x.is_floating_point() else x
 
 
 def marked(values: Any, who: str, rows: int) -> Mask:

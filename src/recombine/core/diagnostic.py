@@ -88,7 +88,7 @@ def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
             "predict() needs a torch module, an object with predict(), or a function of a batch; "
             f"got a model of type {type(model).__name__}."
         )
-    parts = []
+    parts: list[Tensor] = []
     with torch.no_grad():
         for part in x.split(chunk):
             returned = run(part)
@@ -103,6 +103,11 @@ def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
                 raise Refused(
                     f"The model returned outputs of shape {tuple(output.shape)} for {len(part)} "
                     "inputs; it must return one row per input."
+                )
+            if parts and output.shape[1:] != parts[0].shape[1:]:
+                raise Refused(
+                    f"The model returned outputs of shape {tuple(parts[0].shape[1:])} for some "
+                    f"inputs and {tuple(output.shape[1:])} for others; all need one shape."
                 )
             parts.append(output)
     return torch.cat(parts)
