@@ -159,6 +159,26 @@ def test_every_control_is_reached_by_keyboard_and_the_grid_is_painted_by_it(page
     page.until("done")
 
 
+@pytest.mark.parametrize("width", [1400, 390])
+def test_nothing_moves_while_one_paints_and_trains(page, width):
+    page.open(SMALL + "&shown=ff818181818181ff", width=width)
+
+    def places():
+        names = "['paint', 'theory', 'network', 'chart', 'width', 'export']"
+        top = "document.getElementById(n).getBoundingClientRect().top + scrollY"
+        return page.js(f"return {names}.map((n) => Math.round({top}))")
+
+    before = places()
+    page.click("train")
+    page.until("done")
+    page.wait(lambda: page.lab("agreement") is not None)
+    assert places() == before
+    for name in ("nothing", "two blocks", "everything"):
+        page.choose("preset", name)
+        page.ready()
+        assert places() == before
+
+
 def test_a_phone_shows_everything_without_scrolling_sideways(page):
     page.open("#world=sum&size=8&scene=kernels&step=0", width=390)
     assert page.js("return document.documentElement.scrollWidth") <= 390
