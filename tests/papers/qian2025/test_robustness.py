@@ -1,5 +1,7 @@
 """Networks that are disturbed: separate ones are blocks, and noise, shifts and lessons show it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,7 @@ from recombine.papers.qian2025 import robustness as robust
 from recombine.papers.qian2025.figures.elsewhere import chosen
 from recombine.runs.record import Record
 from recombine.tasks.modular import independent_sines
+from recombine.training.noise import Noise
 from recombine.training.penalties import Batch, chain_norm
 
 SMALL = robust.Disturbed(steps=20, samples=100, batch=50, width=8, again=40)
@@ -81,13 +84,31 @@ def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
 
 
 def test_seeds_train_together_as_alone():
-    for network in ("weight_activity", "separate"):
+    for network in ("weight_activity", "poisson_noise", "separate"):
         cfg = robust.Disturbed(
             network=network, steps=20, samples=100, batch=50, width=8, again=5
         )  # fmt: skip
         both, (alone,) = robust.robustness(cfg, [0, 3]), robust.robustness(cfg, [3])
         for name in ("mse_id", "added_1", "moved_others", "learned_again"):
             assert both[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3, abs=1e-7)
+
+
+@torch.no_grad()
+def test_networks_differ_in_penalty_and_noise():
+    data = examples()
+    batch = Batch(data.x, data.y)
+
+    def terms(network):
+        cfg = replace(SMALL, network=network)
+        model = robust.build(cfg, data, 0)
+        amounts = [m.power for m in model.modules() if isinstance(m, Noise)]
+        return amounts, sum(float(p(model, batch)) for p in robust.penalties(cfg))
+
+    noises, values = zip(
+        *map(terms, ("l2", "poisson_noise", "weight_activity", "poisson_penalty")), strict=True
+    )
+    assert noises == ([], [1.0] * 3, [], [])
+    assert values[0] == pytest.approx(values[1]) < values[2] < values[3]  # small activities
 
 
 def test_ratios_are_of_the_network_over_l2():
@@ -102,7 +123,7 @@ def test_ratios_are_of_the_network_over_l2():
         return CLAIMS[f"qian2025.{claim}"].check(Evidence(runs))
 
     poisson, multiplicative, design = (
-        "the_penalty_resists_poisson_noise",
+        "the_penalty_halves_the_error_of_poisson_noise",
         "the_penalty_resists_multiplicative_noise",
         "separate_networks_resist_noise",
     )

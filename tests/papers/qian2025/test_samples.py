@@ -50,12 +50,17 @@ def test_a_number_is_enough_if_all_larger_ones_are(gaps, least):
 def test_the_gap_of_a_network_is_that_of_its_worst_layer():
     net = nn.Sequential(*(nn.Linear(a, b) for a, b in ((2, 8), (8, 8), (8, 8), (8, 2))))
     blocks = torch.block_diag(torch.ones(4, 4), torch.ones(4, 4))
+    x = torch.rand(20, 2)
     with torch.no_grad():
+        net[0].weight.copy_(torch.kron(torch.eye(2), torch.ones(4, 1)))
         net[1].weight.copy_(blocks)
         net[2].weight.copy_(blocks)
-        assert samples.gap(net, 2) == pytest.approx(1.0, abs=1e-5)
+        assert samples.gap(net, 2, x) == pytest.approx(1.0, abs=1e-5)
+        net[2].weight[:, ::4] = 1e-4 * torch.rand(8, 2)  # mixed, but hardly any signal passes
+        net[1].weight[::4] = 1e-4 * torch.rand(2, 8)
+        assert samples.gap(net, 2, x) > 0.9
         net[2].weight.fill_(1.0)  # one module: eigenvalues 0, 1, 1, …
-    assert samples.gap(net, 2) == pytest.approx(0.0, abs=1e-5)
+    assert samples.gap(net, 2, x) == pytest.approx(0.0, abs=1e-5)
 
 
 def needed(table, reached=None):
@@ -106,8 +111,17 @@ def test_needs_that_were_not_reached_are_bounds(at, outcome, rng):
     table = 4.0 * 3.0 ** np.array(samples.COUNTS) * np.exp(rng.normal(scale=0.02, size=(5, 4)))
     records = needed(table, reached)
     assert samples.modules_need_more_samples_for_more_functions(records).outcome == outcome
-    assert samples.the_need_for_samples_grows_exponentially(records).outcome == OPEN
+    # A larger need of 5 functions favors the exponential, one of 2 functions the power.
+    assert samples.the_need_for_samples_grows_exponentially(records).outcome == outcome
     assert samples.modules_form_with_enough_samples(records).outcome == FAILS
+
+
+def test_an_unreached_need_counts_at_its_least_favorable():
+    need = [64.0, 256.0, 1024.0, 2048.0]
+    known = samples.advantage(need, [True] * 4)
+    later = [samples.advantage([*need[:3], 2048.0 * f], [True] * 4) for f in (2, 4, 8, 1024)]
+    assert samples.advantage(need, [True, True, True, False]) == pytest.approx(min(later))
+    assert known < 0 < min(later)
 
 
 def test_cells_to_choose_by_are_neither_shown_nor_in_the_square():

@@ -14,7 +14,13 @@ from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 from recombine.theory.generators import REACH
 
-NAMES = {"l2": "L2 alone", "weight_activity": "weights × activity", "separate": "separate networks"}
+NAMES = {
+    "l2": "L2 alone",
+    "weight_activity": "weights × activity",
+    "poisson_penalty": "the same, α = 1",
+    "poisson_noise": "Poisson noise",
+    "separate": "separate networks",
+}
 SCORES = {
     "added_1": "error added by Poisson noise",
     "added_2": "by multiplicative noise",
