@@ -10,6 +10,7 @@ import pytest
 from recombine.core.error import Refused
 from recombine.tables import foresight
 from recombine.tables.certify import certify
+from recombine.tables.lists import rows_of
 from recombine.tables.plan import expected_improvement, plan
 from recombine.tables.read import read
 from recombine.tables.solve import solve
@@ -185,6 +186,12 @@ def test_an_undetermined_split_needs_no_elimination(monkeypatch):
     assert [s.determined for s in rungs] == agreed == [0, 0]
     assert all("training lacks" in str(s) for s in rungs)
     assert all(0.25 < s.share < 0.36 for s in rungs)
+
+
+def test_a_split_writes_the_columns_that_were_read():
+    rows = {"weight": list("uvw") * 3, "b": np.repeat(list("xyz"), 3), "n": [2.0] * 9}
+    t = read(rows | {"y": np.arange(9.0)}, ["weight", "b"], "y", weights="n")
+    assert rows_of(split(t, 0.2).train).columns == ["weight", "b", "y", "n"]
 
 
 def test_undetermined_splits_hide_conjunctions_and_ladders_grow_harder():

@@ -9,6 +9,7 @@ import recombine as rc
 from recombine.core.error import Refused
 from recombine.tables.bins import cut, edges
 from recombine.tables.forecast import one_hot
+from recombine.tables.lists import combinations_of
 from recombine.tables.read import from_rows, read
 
 ROWS = {
@@ -328,3 +329,14 @@ def test_a_column_of_images_is_a_vector_target():
     assert t.cells.y[-1].tolist() == [3.0] * 4
     frame = pl.DataFrame({"a": [0, 0, 1], "b": [0, 1, 1], "y": [[1.0, 2.0], [3.0, 4.0], None]})
     assert read(frame, target="y").y[1].tolist() == [3.0, 4.0]
+
+
+def test_numbers_of_a_binned_factor_name_their_bins(tmp_path):
+    rows = {"pose": np.arange(10.0), "b": [0, 1] * 5, "y": np.arange(10.0)}
+    t = read(rows, ["pose=edges:0,3,6,9", "b"], "y")
+    (tmp_path / "w.csv").write_text("pose,b\n2.9,1\n3,0\n9,1\n")
+    assert combinations_of(t, tmp_path / "w.csv").tolist() == [[0, 1], [1, 0], [2, 1]]
+    named = pl.DataFrame({"pose": ["[3, 6)"], "b": [1]})
+    assert combinations_of(t, named).tolist() == [[1, 1]]
+    with pytest.raises(Refused, match=r"has pose 9\.5; the bins run from 0 to 9"):
+        combinations_of(t, {"pose": [1.0, 9.5], "b": [1, 1]})

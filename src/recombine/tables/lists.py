@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused
 from recombine.core.space import Mask, Space
+from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.forecast import class_numbers, plain
 from recombine.tables.read import load
@@ -87,7 +88,7 @@ def rows_of(source: Table) -> Any:
     elif source.y is not None:
         columns |= {t: source.y[:, c] for c, t in enumerate(source.targets)}
     if source.weights is not None:
-        columns["weight"] = source.weights
+        columns[source.weight_column] = source.weights
     return polars.DataFrame(columns, nan_to_null=True)
 
 
@@ -125,7 +126,7 @@ def combinations_of(source: Table, rows: Any) -> Codes:
     _need(source, data.columns)
     if not len(data):
         raise Refused("The list of combinations is empty; name at least one.")
-    return source.encode(_rows(source.columns, data))
+    return source.encode(_rows(source, data))
 
 
 def _codes(source: Table, z: Codes) -> Codes:
@@ -140,14 +141,26 @@ def _codes(source: Table, z: Codes) -> Codes:
     return z
 
 
-def _rows(columns: Sequence[str], data: Any) -> list[tuple[Any, ...]]:
-    """Level names of each row; refuse rows that lack one."""
-    part = data.select(columns)
-    for name in columns:
-        if part[name].null_count():
-            row = int(part[name].is_null().arg_max() or 0) + 1
+def _rows(source: Table, data: Any) -> list[tuple[Any, ...]]:
+    """Level names of each row; numbers of a binned factor become its bins."""
+    part, columns = data.select(source.columns), []
+    for name in source.columns:
+        column = part[name]
+        if column.null_count():
+            row = int(column.is_null().arg_max() or 0) + 1
             raise Refused(f"The list of combinations has no value of {name!r} in row {row}.")
-    return list(part.rows())
+        if name in source.edges and column.dtype.is_numeric():
+            ends, values = source.edges[name], column.to_numpy().astype(np.float64)
+            if len(outside := values[~((ends[0] <= values) & (values <= ends[-1]))]):
+                raise Refused(
+                    f"The list of combinations has {name} {outside[0]:g}; the bins run from "
+                    f"{ends[0]:g} to {ends[-1]:g}."
+                )
+            codes, labels = cut(values, ends)
+            columns.append([labels[k] for k in codes])
+        else:
+            columns.append(column.to_list())
+    return list(zip(*columns, strict=True))
 
 
 def barred_of(source: Table, asked: Codes, forbid: Any) -> Mask:
@@ -160,8 +173,9 @@ def barred_of(source: Table, asked: Codes, forbid: Any) -> Mask:
     if not at:
         _need(source, data.columns)
     space = Space(tuple(source.space.factors[c] for c in at))
-    part = Table(space, source.codes[:, at], columns=tuple(source.columns[c] for c in at))
-    return match(part, asked[:, at], part.encode(_rows(part.columns, data))) >= 0
+    names = tuple(source.columns[c] for c in at)
+    part = Table(space, source.codes[:, at], columns=names, edges=source.edges)
+    return match(part, asked[:, at], part.encode(_rows(part, data))) >= 0
 
 
 def _once(source: Table, z: Codes, values: Array, what: str) -> None:
@@ -224,7 +238,7 @@ def aligned(source: Table, asked: Codes, predictions: Any) -> Array:
             raise Refused(f"The predictions in {column.name!r} hold {column.dtype}, not numbers.")
         else:
             values = column.to_numpy().astype(np.float64)[:, None]
-    z = source.encode(_rows(source.columns, data), "The predictions")
+    z = source.encode(_rows(source, data), "The predictions")
     _once(source, z, values, "prediction")
     at = match(source, asked, z)
     if (at < 0).any():
@@ -249,7 +263,7 @@ def costs_of(source: Table, asked: Codes, cost: Any) -> Array:
     column = data[_extra(source, data, "cost")]
     if not column.dtype.is_numeric():
         raise Refused(f"The costs in {column.name!r} hold {column.dtype}, not numbers.")
-    z = source.encode(_rows(source.columns, data), "The costs")
+    z = source.encode(_rows(source, data), "The costs")
     values = column.to_numpy().astype(np.float64)
     if not (values > 0).all():
         raise Refused(f"Costs must be positive; got {values[~(values > 0)][0]:g}.")

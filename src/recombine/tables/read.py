@@ -35,7 +35,7 @@ def read(
     factors: Sequence[Any] | None = None,
     target: Any = None,
     *,
-    weights: str | None = None,
+    weights: str | int | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     separator: str = ",",
     encoding: str = "utf-8",
@@ -91,16 +91,18 @@ def read(
         labels.append(names)
         if ends is not None:
             limits[name] = ends
+    weight_column = "weight" if weights is None else str(weights)
     return Table(
         space_of([*named], labels),
         np.stack(codes, axis=1),
         y,
-        None if weights is None else _weights(frame[weights], weights),
+        None if weights is None else _weights(frame[weight_column], weight_column),
         tuple(named),
         tuple(targets),
         classes,
         limits,
         "pandas" if type(source).__module__.startswith("pandas") else "polars",
+        weight_column,
         {n: kind for n, rule in named.items() if not rule and (kind := _kind(frame[n]))},
     )
 

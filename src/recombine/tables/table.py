@@ -60,6 +60,7 @@ class Table:
     classes: tuple[str, ...] = ()  # of a categorical target, whose y is one column per class
     edges: Mapping[str, Array] = field(default_factory=dict)  # of binned columns
     library: str = "polars"  # the dataframes that results come in
+    weight_column: str = "weight"
     kinds: Mapping[str, str] = field(default_factory=dict)  # int, float or bool; others are text
 
     def __str__(self) -> str:
