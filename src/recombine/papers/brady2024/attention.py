@@ -136,6 +136,6 @@ claim(
     source="ours: a pilot gave 0.996",
     reason=(
         "the matrix between the weights, known to 2e-15, varies over pixels and slots; no size "
-        "but this one exists"
+        "but this one is there to be tried"
     ),
 )
