@@ -285,3 +285,15 @@ def test_a_terminal_wraps_sentences_between_words(capsys, monkeypatch):
     assert lines[0].strip() == "Of 7 unseen combinations, 5"
     assert lines[1].strip() == "are known."
     assert lines[3].count("whole") == 2
+
+
+def test_witnesses_of_many_factors_with_odd_weights_are_left_out(capsys, tmp_path):
+    """400 rows of 9 factors: least weights have denominators beyond 64 bits."""
+    rng = np.random.default_rng(0)
+    z, asked = rng.integers(10, size=(400, 9)), rng.integers(10, size=(50, 9))
+    for name, codes in {"t": z, "w": asked}.items():
+        columns = {f"f{c}": [f"l{v}" for v in codes[:, c]] for c in range(9)}
+        pl.DataFrame(columns).write_csv(tmp_path / f"{name}.csv")
+    code, out, _ = run(capsys, "certify", tmp_path / "t.csv", "--wanted", tmp_path / "w.csv")
+    assert code == 0
+    assert out.startswith("Of 50 asked combinations, 50 are determined at order 1")

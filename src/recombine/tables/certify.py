@@ -228,6 +228,8 @@ def _program(certificate: Certificate, z: NDArray[Any]) -> list[Term] | None:
     used = np.flatnonzero(np.abs(weights) > 1e-9)
     exact = [Fraction(float(weights[i])).limit_denominator(1000) for i in used]
     common = lcm(*(w.denominator for w in exact))
+    if common > 1 << 32:  # too large for exact sums of 64 bits, and for a reader
+        return None
     whole = np.array([int(w * common) for w in exact], dtype=np.int64)
     if (phi[:, used].astype(np.int64) @ whole != common * goal.astype(np.int64)).any():
         return None
