@@ -437,3 +437,15 @@ def test_very_many_combinations_are_fitted_to_in_part(monkeypatch):
     assert fitted.members.forest.estimators_[0].tree_.n_node_samples[0] == 190
     assert fitted.scales.oob_prediction_.min() > 0
     assert np.isfinite(fitted.judge(t.unseen).scale).all()
+
+
+def test_rounding_does_not_spoil_a_process_without_noise(rng):
+    """Conditioning on exact values gives a system that is indefinite by rounding alone."""
+    low = rng.normal(size=(256, 80))
+    system = 1e-6 * np.eye(256) + 1e12 * low @ low.T
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(system)
+    root = process._root(system)
+    np.testing.assert_allclose(root @ root.T, system, atol=1e-9 * system.max())
+    with pytest.raises(np.linalg.LinAlgError):
+        process._root(-np.eye(3))

@@ -410,6 +410,19 @@ def _evidence(
     return value, slope
 
 
+def _root(matrix: Array) -> Array:
+    """Cholesky factor; where rounding spoils it, as without noise, with a larger diagonal."""
+    largest, more = float(np.diag(matrix).max()), 0.0
+    while True:
+        try:
+            shifted = matrix + more * np.eye(len(matrix)) if more else matrix
+            return np.asarray(cholesky(shifted, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            more = 10 * more or 1e-14 * largest
+            if not 0 < more <= largest:
+                raise
+
+
 def _posterior(
     shape: tuple[int, ...],
     theta: Array,
@@ -429,7 +442,7 @@ def _posterior(
     if exact:
         k = kernel(z, z, kappas, variances)
         k[np.diag_indices(len(z))] += noise / weight + JITTER
-        root = cholesky(k, lower=True, check_finite=False)
+        root = _root(k)
         weights = cho_solve((root, True), target, check_finite=False)
         if len(z) <= FEW:
             known = cho_solve((root, True), np.eye(len(z)), check_finite=False)
@@ -458,7 +471,7 @@ def _induced(
     """
     inner = kernel(points, points, kappas, variances)
     inner[np.diag_indices(len(inner))] += 1e-6 * float(variances.sum())
-    root = cholesky(inner, lower=True, check_finite=False)
+    root = _root(inner)
     system, sums = inner, np.zeros(len(points))
     rows = 16 * CHUNK // len(points)
     for at in range(0, len(z), rows):
@@ -468,7 +481,7 @@ def _induced(
         precision = 1 / (noise / weight[at : at + rows] + left)
         system = system + (k * precision) @ k.T
         sums += k @ (precision * target[at : at + rows])
-    gain = cholesky(system, lower=True, check_finite=False)
+    gain = _root(system)
     eye = np.eye(len(points))
     known = cho_solve((root, True), eye, check_finite=False)
     known -= cho_solve((gain, True), eye, check_finite=False)
@@ -509,5 +522,5 @@ def fit_sums(shape: tuple[int, ...], z: Codes, y: Array, weight: Array, theta: A
     system = c.gram(z, precision)
     system[np.diag_indices(c.width)] += np.repeat(1 / np.maximum(prior, JITTER), widths)
     sums = c.product(z, precision * (y - mean) / scale)
-    solution = cho_solve((cholesky(system, lower=True), True), sums)
+    solution = cho_solve((_root(system), True), sums)
     return Sums(c, theta, solution, mean, scale)
