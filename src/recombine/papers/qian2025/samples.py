@@ -158,6 +158,11 @@ def samples(cfg: Amounts, seeds: Sequence[int]) -> list[Result]:
 
 
 COUNTS = (2, 3, 4, 5)
+SHORT = (
+    "in 6 of the 60 searches of the second stage, with 4 or 5 functions, the network with 2,048 "
+    "samples stays below the eigengap of 0.5 (0.69 and 0.59 on average); the paper's size was not "
+    "tried"
+)
 RUNS = {f"{k} functions": {"count": k} for k in COUNTS}
 
 
@@ -198,7 +203,7 @@ def bounded(verdict: Verdict, fits: Sequence[Growth], sure: str = "") -> Verdict
     return replace(verdict, outcome=OPEN, why=why)
 
 
-@claim(EXPERIMENT, runs=RUNS, source="ours", start=FRESH)
+@claim(EXPERIMENT, runs=RUNS, source="ours", start=FRESH, second=True, reason=SHORT)
 def modules_form_with_enough_samples(records: Evidence[Record]) -> Verdict:
     """For 2 to 5 independent functions some number of samples tried is enough for modules."""
     share = needs(records)[1].mean(axis=1)
