@@ -27,7 +27,7 @@ CLASSES = 50  # a text target with more values is taken for an identifier
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 FORMATS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
 MISSING = ("", "NA", "NaN", "nan")  # fields of a text file that hold no value
-LARGEST = 1e100  # larger targets have no variance in floating point
+LARGEST = 1e30  # larger targets overflow in the single precision of trees
 
 
 def read(
