@@ -182,7 +182,6 @@ claim(
     source="ours",
     start=FRESH,
     role="headline",
-    second=True,
 )
 for _table, _name, _oracle in (
     ("direct_arylation", "plans_beat_uniform_collection", ""),
@@ -200,7 +199,6 @@ for _table, _name, _oracle in (
         runs=sized({_table: _run}),
         source="ours",
         start=FRESH,
-        second=not _oracle,
         oracle=_oracle,
     )
 
@@ -284,7 +282,6 @@ claim(
     what="largest measured fitness over the largest in the table",
     source="ours",
     start=FRESH,
-    second=True,
     oracle=THOMPSON,
     role="headline",
 )

@@ -225,14 +225,7 @@ def stripes_need_samples_like_the_side(records: Sequence[Record]) -> Verdict:
     return bounded(verdict, FAILS, fits)
 
 
-@claim(
-    "liang2025.scaling",
-    runs=runs(0.0),
-    paper="about 3",
-    source="README",
-    oracle=HOLE,
-    second=True,
-)
+@claim("liang2025.scaling", runs=runs(0.0), paper="about 3", source="README", oracle=HOLE)
 def bumps_alone_need_samples_like_the_cube(records: Sequence[Record]) -> Verdict:
     """Without stripes the samples needed to compose grow about as the cube of the side."""
     fits = growths(records, 0.0)

@@ -337,5 +337,4 @@ add(
     paper="0.83 becomes 0.94, Slot Attention",
     source="table of the sequel, second-hand",
     role="headline",
-    second=True,
 )
