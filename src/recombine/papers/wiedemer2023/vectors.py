@@ -183,6 +183,7 @@ claim(
     source="ours: a pilot gave 0.99 or more",
     oracle=PILOT,
     role="control",
+    second=True,
 )
 on_all_pairs(
     name="sums_are_composed",
