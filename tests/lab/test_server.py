@@ -266,7 +266,9 @@ def test_ctrl_c_while_torch_loads_is_silent(new_server):
     server.process.stderr.close()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
+)
 def test_an_ended_server_leaves_no_process(new_server, number, code):
     server = new_server()
     training = Training(server, "d" * 8)

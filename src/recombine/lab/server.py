@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
+from threading import current_thread, main_thread
 from typing import Any
 
 from starlette.applications import Starlette
@@ -362,4 +365,27 @@ def serve(
     torch.set_num_threads(1)
     ready(f"http://127.0.0.1:{port}/?token={token}")
     with threadpool_limits(1):  # threads of small products wait for each other on a busy machine
-        uvicorn.Server(config).run(sockets=[listener])
+        _run(uvicorn.Server(config), listener)
+
+
+def _run(server: Any, listener: Any) -> None:
+    """Run until a signal; SIGHUP, which uvicorn leaves alone, ends it like the others."""
+    # Streams that are still open are cancelled then, which is no error.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
+    before = signal.getsignal(signal.SIGHUP)
+    if current_thread() is not main_thread() or before in (signal.SIG_IGN, None):
+        server.run(sockets=[listener])
+        return
+    hung_up: list[int] = []
+
+    def end(number: int, frame: Any) -> None:
+        hung_up.append(number)
+        server.should_exit = True
+
+    signal.signal(signal.SIGHUP, end)
+    try:
+        server.run(sockets=[listener])
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    if hung_up:
+        signal.raise_signal(signal.SIGHUP)
