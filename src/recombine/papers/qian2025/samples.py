@@ -118,7 +118,7 @@ def first(sizes: Sequence[int], gaps: Sequence[float], threshold: float) -> Leas
 def samples(cfg: Amounts, seeds: Sequence[int]) -> list[Result]:
     """Networks see more and more samples of independent sines, until their weights form modules."""
     from recombine.models.modular import fully_connected
-    from recombine.runs.trial import train
+    from recombine.runs.trial import on_device, train
     from recombine.training.fit import cosine
     from recombine.training.penalties import chain_norm, weight_activity
 
@@ -141,7 +141,7 @@ def samples(cfg: Amounts, seeds: Sequence[int]) -> list[Result]:
     results = []
     for i in range(len(seeds)):
         rows = slice(i * len(sizes), (i + 1) * len(sizes))
-        x = data[rows][-1].x  # all samples
+        x = on_device(data[rows][-1].x)  # all samples
         gaps = [gap(model, cfg.count, x) for model in models[rows]]
         losses = [history.loss[-1] for history in histories[rows]]
         need = first(sizes, gaps, cfg.threshold)
