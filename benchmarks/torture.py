@@ -235,6 +235,9 @@ WORDS += [
     "--dask",
 ]
 WORDS += ["--part", "--help", "--version", "--seed", "--markdown", "--cache", "3", "1", "2", "cpu"]
+WORDS += ["certify", "forecast", "plan", "split", "audit", "table.csv", "table.csv", "--factors"]
+WORDS += ["a", "b", "y", "--target", "--prediction", "--order", "--budget", "--share", "--cells"]
+TABLE = "a,b,y\n" + "".join(f"{i},{j},{i + j}\n" for i in range(4) for j in range(4) if i * j < 4)
 
 
 def command_lines(tries: int, folder: Path, rng: random.Random) -> Row:
@@ -243,6 +246,7 @@ def command_lines(tries: int, folder: Path, rng: random.Random) -> Row:
     place = folder / "fuzz"
     place.mkdir()
     place.chmod(0o777)
+    (place / "table.csv").write_text(TABLE)
     os.chdir(place)
     while row.tries < tries:
         words = rng.choices(WORDS, k=1) + rng.choices([*WORDS, *ODD], k=rng.randint(0, 7))
