@@ -149,7 +149,9 @@ def inspect(row: Row, store: Store, seen: dict[str, float], log: Path) -> None:
     seen |= {id: r.scores["score"] for id, r in records.items()}
     if log.exists():
         text = log.read_text(errors="replace")
-        row.tracebacks += "Traceback" in text or "Exception ignored" in text
+        if "Traceback" in text or "Exception ignored" in text:
+            row.tracebacks += 1
+            print(row.attack, text[-3000:], file=sys.stderr)
 
 
 def kills(tries: int, workers: int, folder: Path, rng: random.Random) -> Row:

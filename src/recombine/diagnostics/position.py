@@ -32,6 +32,14 @@ def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]
 
 @diagnostic(
     Score(
+        "position_deep",
+        "the same share, of held-out positions with no training position next to them",
+        unit="share of images",
+        better="higher",
+        share=True,
+        summary=True,
+    ),
+    Score(
         "position_*",
         "share of images whose strongest pixel is within one pixel of the true one",
         unit="share of images",

@@ -217,7 +217,14 @@ claim(
 )
 
 
-@claim("liang2025.scaling", runs=runs(STRIPES), paper="about 1", source="README", oracle=HOLE)
+@claim(
+    "liang2025.scaling",
+    runs=runs(STRIPES),
+    paper="about 1",
+    source="README",
+    oracle=HOLE,
+    second=True,
+)
 def stripes_need_samples_like_the_side(records: Sequence[Record]) -> Verdict:
     """With stripes the samples needed to compose grow about as fast as the image's side."""
     fits = growths(records, STRIPES)
@@ -225,7 +232,18 @@ def stripes_need_samples_like_the_side(records: Sequence[Record]) -> Verdict:
     return bounded(verdict, FAILS, fits)
 
 
-@claim("liang2025.scaling", runs=runs(0.0), paper="about 3", source="README", oracle=HOLE)
+@claim(
+    "liang2025.scaling",
+    runs=runs(0.0),
+    paper="about 3",
+    source="README",
+    oracle=HOLE,
+    second=True,
+    reason=(
+        "at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides from 8 "
+        "to 14 are a short range for an exponent; the paper's size was not tried"
+    ),
+)
 def bumps_alone_need_samples_like_the_cube(records: Sequence[Record]) -> Verdict:
     """Without stripes the samples needed to compose grow about as the cube of the side."""
     fits = growths(records, 0.0)

@@ -171,6 +171,7 @@ claim(
     paper="0.009 / 0.22 = 0.04",
     source="authors' notebooks",
     start=FRESH,
+    second=True,
 )
 def deeper_modules_take_over(records: Evidence[Record]) -> Verdict:
     """What modules of three to five layers leave of their sines is at most half of what one leaves.
@@ -187,6 +188,7 @@ def deeper_modules_take_over(records: Evidence[Record]) -> Verdict:
     paper="1.7e-5 / 1.9e-4 = 0.09",
     source="authors' notebooks",
     start=FRESH,
+    second=True,
 )
 def deeper_modules_err_less(records: Evidence[Record]) -> Verdict:
     """Networks with modules of three to five layers have at most half the error of one layer's."""

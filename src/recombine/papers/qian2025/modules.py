@@ -298,6 +298,7 @@ for _name, _run, _noise, _source, _role in _NOISES:
         runs={"noise": _run, "l2": L2},
         source=_source,
         start=FRESH,
+        second=_run is MULTIPLICATIVE,
     )
 claim(
     EXPERIMENT,

@@ -207,7 +207,7 @@ def bounded(verdict: Verdict, fits: Sequence[Growth], sure: str = "") -> Verdict
 def modules_form_with_enough_samples(records: Evidence[Record]) -> Verdict:
     """For 2 to 5 independent functions some number of samples tried is enough for modules."""
     share = needs(records)[1].mean(axis=1)
-    return decide(share, above=0.99, what="share of numbers of functions with modules")
+    return decide(share, above=0.99, what="share of numbers of functions with modules", share=True)
 
 
 @claim(EXPERIMENT, runs=RUNS, paper="grows", source="abstract", start=FRESH)
