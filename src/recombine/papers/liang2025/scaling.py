@@ -240,7 +240,7 @@ def stripes_need_samples_like_the_side(records: Sequence[Record]) -> Verdict:
     oracle=HOLE,
     second=True,
     reason=(
-        "at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides from 8 "
+        "at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides of 8 "
         "to 14 are a short range for an exponent; the paper's size was not tried"
     ),
 )
