@@ -193,7 +193,7 @@ def dask_kills(runs: int, folder: Path, rng: random.Random) -> Row:
     experiment, store = EXPERIMENTS["torture_toy.wait"], Store(folder / "dask")
     configs = [experiment.configure(level=i, moment=0.5) for i in range(runs)]
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as cluster:
 
         def kill() -> None:

@@ -253,7 +253,7 @@ def test_a_dask_cluster_runs_a_sweep(toy, store):
     todo = [toy.configure(level=i) for i in range(4)]
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
         ) as cluster,
         dask(cluster.scheduler_address) as executor,
     ):

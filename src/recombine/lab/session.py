@@ -85,7 +85,7 @@ class Session:
         while True:
             try:
                 message = json.loads(self.pipe.recv_bytes())
-            except (EOFError, OSError):
+            except (EOFError, OSError, TypeError):  # TypeError: closed here while it was read
                 break
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self.loop.call_soon_threadsafe(self._receive, message)
