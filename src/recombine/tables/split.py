@@ -31,7 +31,7 @@ class Split:
     held_out: Mask  # rows of the table that are tested
     order: int
     kind: str
-    wanted: float = 0.0  # share that was asked for
+    wanted: float = 0.0  # the requested share
 
     @property
     def train(self) -> Table:
