@@ -111,6 +111,8 @@ APART: Run = {
 }
 # Two sprites leave J-ARI little headroom: unpenalized slots already reach 0.9.
 THREE: Run = {**APART, "objects": 3, "slots": 4, "restarts": 3, "steps": 8000, "batch": 32}
+# The same with two sprites that may hide each other.
+OVERLAP: Run = {**THREE, "apart": 0.0, "objects": 2, "slots": 3}
 
 
 @dataclass(frozen=True)

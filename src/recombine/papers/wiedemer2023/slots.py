@@ -337,4 +337,5 @@ add(
     paper="0.83 becomes 0.94, Slot Attention",
     source="table of the sequel, second-hand",
     role="headline",
+    second=True,
 )
