@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.neighbors import KNeighborsRegressor
-from torch import Tensor
+from torch import Tensor, nn
 
 from recombine.core.diagnostic import DIAGNOSTICS, Observed, diagnostic, measure, observe
 from recombine.core.error import Refused
@@ -162,3 +162,14 @@ def test_outputs_that_do_not_fit_are_refused():
         Observed.from_outputs(task, split, outputs)
     broken = observe(lambda x: torch.full((len(x), 64), torch.nan), task, split, finite=False)
     assert broken.outputs.isnan().all()
+
+
+def test_images_of_another_size_are_refused():
+    large = bumps(10)
+    other = nn.Sequential(nn.Linear(20, 64), nn.Unflatten(1, (8, 8)))
+    split = large.split(~hole("center", 10))
+    with pytest.raises(Refused, match=r"shape \(8, 8\).*shape \(10, 10\).*build the model"):
+        observe(other, large, split)
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(20, 100))
+    with pytest.raises(Refused, match=r"shape \(100,\).*shape \(10, 10\)"):
+        observe(flat, large, split)

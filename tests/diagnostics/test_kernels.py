@@ -1,4 +1,4 @@
-"""Kernels and conjunctions of networks, on known answers."""
+"""Gram matrices of layers and their overlap, on known answers."""
 
 from itertools import product
 
@@ -7,27 +7,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from recombine.core.diagnostic import Observed
+from recombine.core.diagnostic import Observed, observe
 from recombine.core.error import Refused
-from recombine.core.sets import box
-from recombine.core.space import grid
-from recombine.core.task import Data, Task
-from recombine.diagnostics.conjunctions import (
-    accuracy,
-    additivity_r2,
-    conjunction_values,
-    context_type,
-    magnitudes,
-    slope,
-)
+from recombine.core.task import Data
 from recombine.diagnostics.kernels import (
+    all_features,
     feature_gram,
     features,
     layers,
     overlap_fit,
     similarity,
 )
+from recombine.models.decoders import cnn
 from recombine.models.networks import convnet, relu_mlp
+from recombine.tasks.bumps import bumps, hole
 
 
 def points(*levels: int) -> np.ndarray:
@@ -36,10 +29,6 @@ def points(*levels: int) -> np.ndarray:
 
 def one_hot(z: np.ndarray) -> Tensor:
     return torch.cat([nn.functional.one_hot(torch.tensor(c).long()) for c in z.T], dim=1).float()
-
-
-def cross(z: np.ndarray, *values: float) -> np.ndarray:
-    return np.isin(z, values).any(axis=1)
 
 
 def images(*shape: int, n: int = 5) -> Data:
@@ -146,92 +135,60 @@ def test_similarity_leaves_out_an_example_with_itself():
         similarity(model, torch.eye(2), np.array([[0, 0], [1, 1]]), "0")
 
 
-def test_additive_outputs_are_additive_and_exclusive_or_is_not():
-    z = points(5, 5)
-    shown = z[cross(z, 2)]
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 5))
-    i, j = z.T.astype(int)
-    outputs = a[i] + b[j]
-    outputs[cross(z, 2)] = rng.normal(size=9)  # memorized: says nothing about the rest
-    assert additivity_r2(outputs, z, shown) == pytest.approx(1)
-    sign = np.where((i % 2) == (j % 2), 1.0, -1.0) * np.where(i < 2, 1, -1) * np.where(j < 2, 1, -1)
-    exclusive = np.where((i < 2) == (j < 2), 1.0, -1.0)
-    assert additivity_r2(exclusive, z, shown) == pytest.approx(0, abs=1e-9)
-    assert additivity_r2(sign, z, shown) < 0.9
-    twice = np.concatenate([z, z])
-    noise = rng.normal(size=25)
-    noisy = np.concatenate([outputs + noise, outputs - noise])
-    assert additivity_r2(noisy, twice, shown) == pytest.approx(1)  # examples are averaged
-    rows = np.flatnonzero(~cross(z, 2))
-    assert additivity_r2(exclusive, z, shown, rows[:3]) == pytest.approx(
-        additivity_r2(exclusive, z, shown, np.isin(np.arange(25), rows[:3]))
-    )
-    with pytest.raises(Refused, match="at least one query point"):
-        additivity_r2(outputs, z, z)
+def seen_cnn(size=10, **options) -> Observed:
+    task = bumps(size)
+    split = task.split(~hole("center", size))
+    return observe(cnn(split.train, channels=3, depth=1, **options), task, split)
 
 
-def test_unseen_conjunctions_do_not_help_and_seen_ones_do():
-    z = points(2, 3, 3)
-    block = (z[:, 1:] < 2).all(axis=1)
-    exclusive = np.where(z[:, 1] == z[:, 2], 1.0, -1.0) + z[:, 0]
-    never, in_one_context = ~block, ~(block & (z[:, 0] == 1))
-    assert additivity_r2(exclusive, z, z[never]) == pytest.approx(0.25 / 1.25)
-    assert additivity_r2(exclusive, z, z[in_one_context]) == pytest.approx(1)
+@pytest.mark.parametrize("room", [1 << 28, 3000])
+@pytest.mark.parametrize("chunk", [None, 7])
+def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
+    observation = seen_cnn()
+    x, model = observation.split.query.x, observation.model
+    measured = {}
+    for name, rows in all_features(model, x, ["2", "3", "5"], room=room, chunk=chunk):
+        assert rows.numel() <= max(room, len(x))
+        measured.setdefault(name, []).append(rows)
+    assert list(measured) == ["2", "3", "5"]
+    with torch.no_grad():
+        for name, pieces in measured.items():
+            alone = model[: int(name) + 1](x).flatten(1)
+            torch.testing.assert_close(torch.cat(pieces, dim=1), alone)
+    assert not any(part._forward_hooks for part in model.modules())
 
 
-def test_conjunction_values_add_up_to_the_outputs():
-    z = points(2, 3, 3)
-    hidden = (z[:, 1] == 0) & (z[:, 2] == 1)
-    outputs = np.random.default_rng(0).normal(size=18)
-    values = conjunction_values(outputs[~hidden], z[~hidden], z[~hidden])
-    assert set(values) == {(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)}
-    for row, output in zip(z[~hidden], outputs[~hidden], strict=True):
-        terms = [known[tuple(row[list(subset)])] for subset, known in values.items()]
-        assert sum(terms) == pytest.approx(output)
-    assert (0.0, 1.0) not in values[(1, 2)]
+def test_what_works_in_place_does_not_change_what_was_read():
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
+    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+    values = dict(all_features(model, x, ["0", "1"]))
+    torch.testing.assert_close(values["0"], model[0](x).detach())
+    torch.testing.assert_close(values["1"], values["0"].relu())
 
 
-def test_magnitudes_are_means_by_type():
-    values = {
-        (): {(): 9.0},
-        (0,): {(0.0,): 1.0, (1.0,): -3.0},
-        (1,): {(4.0,): 0.5},
-        (0, 1): {(0.0, 4.0): -6.0, (1.0, 4.0): 7.0},
-        (0, 2): {(0.0, 4.0): 8.0, (1.0, 4.0): 4.0},
-        (0, 1, 2): {(0.0, 1.0, 2.0): 0.25},
-    }
-    assert magnitudes(values, context_type) == {
-        "context": 2.0,
-        "sensory": 0.5,
-        "right": 5.0,
-        "wrong": 7.5,
-        "memorization": 0.25,
-    }
+def test_layers_that_cannot_be_read_are_refused():
+    task = bumps(6)
+    data = task.data(task.space.points())
+    model = nn.Sequential(*[nn.Flatten(), nn.Linear(12, 12), nn.ReLU()])
+    modules = nn.ModuleDict({"hidden": nn.Linear(12, 3)})
+    with pytest.raises(Refused, match=r"no layer 'hiden'. Did you mean 'hidden'\?"):
+        features(modules, data.x, "hiden")
+    with pytest.raises(Refused, match="There is no layer ''"):
+        list(all_features(model, data.x, ["1", ""]))
 
+    class Pair(nn.Module):
+        def forward(self, x):
+            return x, x
 
-def observed_answers(task: Task, answer) -> Observed:
-    split = task.split(~box(a=(2, 4), b=(2, 4)))
-    return Observed(task, split, answer(split.query.y), nn.Identity())
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pair, self.never = Pair(), nn.ReLU()
 
+        def forward(self, x):
+            return self.pair(x)[0]
 
-def test_slope_and_accuracy_of_known_answers():
-    sums = Task(grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: z.sum()[None])
-    measured = slope(observed_answers(sums, lambda y: 0.5 * y + 1))
-    assert measured == pytest.approx({"slope_ood": 0.5, "offset_ood": 1, "bend_ood": 0}, abs=1e-9)
-    assert accuracy(observed_answers(sums, lambda y: y)) == {}
-    signs = Task(
-        grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: (2.0 * (z[0] + z[1] < 5) - 1)[None]
-    )
-    right = accuracy(observed_answers(signs, lambda y: 2 * y))
-    assert (right["accuracy_ood"], right["balanced_ood"], right["margin_ood"]) == (1, 1, 2)
-    always = accuracy(observed_answers(signs, lambda y: torch.full_like(y, -1)))
-    assert (always["accuracy_ood"], always["balanced_ood"]) == (0.75, 0.5)
-    assert accuracy(observed_answers(signs, torch.zeros_like))["accuracy_ood"] == 0.5
-    assert slope(observed_answers(signs, lambda y: y)) == {}
-    pictures = Task(grid(a=4, b=4), inputs=lambda z: z, targets=lambda z: z)
-    assert (
-        slope(observed_answers(pictures, lambda y: y))
-        == accuracy(observed_answers(pictures, lambda y: y))
-        == {}
-    )
+    with pytest.raises(Refused, match="tensor with one row per input"):
+        features(Whole(), data.x, "pair")
+    with pytest.raises(Refused, match="ran 0 times"):
+        features(Whole(), data.x, "never")

@@ -6,6 +6,7 @@ import torch
 
 from recombine.core.error import Refused
 from recombine.tasks.bumps import bumps, striped_bumps
+from recombine.tasks.drawing.bump import bump
 
 
 def test_present_factors_draw_the_plain_bump():
@@ -46,3 +47,15 @@ def test_what_cannot_be_drawn_is_refused():
         striped_bumps(sigma=0.0)
     with pytest.raises(Refused, match="size >= 2"):
         striped_bumps(size=1)
+
+
+@pytest.mark.parametrize("build", [bumps, striped_bumps])
+def test_worlds_that_cannot_be_drawn_are_refused(build):
+    for size in (1, 0, -3):
+        with pytest.raises(Refused, match=f"size >= 2; got {size}"):
+            build(size)
+    for sigma in (0.0, -1.0, float("nan")):
+        with pytest.raises(Refused, match="sigma > 0"):
+            build(6, sigma).data(np.zeros((1, 2)))
+    with pytest.raises(Refused, match="sigma > 0"):
+        bump(torch.zeros(()), torch.zeros(()), size=4, sigma=0)

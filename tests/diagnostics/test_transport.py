@@ -1,4 +1,4 @@
-"""Diagnostics of decoders on known answers: geometry, kernels, superposition."""
+"""Geometry of layers over a grid, on known maps."""
 
 import numpy as np
 import pytest
@@ -9,17 +9,14 @@ from recombine.core.diagnostic import Observed, measure, observe
 from recombine.core.error import Refused
 from recombine.core.sets import box, everything
 from recombine.core.space import grid
-from recombine.core.support import NotCompositional
 from recombine.core.task import Split, Task
 from recombine.diagnostics.factorization import (
-    LARGEST,
     factorization,
-    kernel_fit,
     kernel_fits,
     schmidt,
 )
-from recombine.diagnostics.kernels import all_features, features
-from recombine.diagnostics.superposition import superposed, superposition
+from recombine.diagnostics.kernels import features
+from recombine.diagnostics.superposition import superposition
 from recombine.diagnostics.transport import (
     centered_gram,
     gram_rank,
@@ -32,19 +29,9 @@ from recombine.diagnostics.transport import (
 )
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.models.rendering import pixel_transformer
-from recombine.papers.liang2025.hidden_square import Square, worlds
 from recombine.tasks.bumps import bumps, hole, striped_bumps
-from recombine.tasks.drawing.bump import bump
 
 NAMES = ("transport", "ranks", "factorization")
-ALL = (transport, ranks, factorization, kernel_fits, superposition)
-
-
-def observed(outputs, size=28) -> Observed:
-    """Observe outputs computed from the targets, on the paper's bumps and hole."""
-    task = bumps(size)
-    split = task.split(~hole("center", size))
-    return Observed(task, split, outputs(split.query.y), nn.Identity())
 
 
 def population(n=12):
@@ -53,9 +40,6 @@ def population(n=12):
     return np.concatenate(
         [np.repeat(code[:, None], n, axis=1), np.repeat(code[None], n, axis=0)], axis=2
     )
-
-
-# geometry
 
 
 def test_a_known_map_has_its_metric_everywhere():
@@ -145,38 +129,10 @@ def test_the_input_is_measured_like_any_layer():
         assert shape == measured["transport_factorization"].shape == (7,)
 
 
-# one pass
-
-
 def seen_cnn(size=10, **options) -> Observed:
     task = bumps(size)
     split = task.split(~hole("center", size))
     return observe(cnn(split.train, channels=3, depth=1, **options), task, split)
-
-
-@pytest.mark.parametrize("room", [1 << 28, 3000])
-@pytest.mark.parametrize("chunk", [None, 7])
-def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
-    observation = seen_cnn()
-    x, model = observation.split.query.x, observation.model
-    measured = {}
-    for name, rows in all_features(model, x, ["2", "3", "5"], room=room, chunk=chunk):
-        assert rows.numel() <= max(room, len(x))
-        measured.setdefault(name, []).append(rows)
-    assert list(measured) == ["2", "3", "5"]
-    with torch.no_grad():
-        for name, pieces in measured.items():
-            alone = model[: int(name) + 1](x).flatten(1)
-            torch.testing.assert_close(torch.cat(pieces, dim=1), alone)
-    assert not any(part._forward_hooks for part in model.modules())
-
-
-def test_what_works_in_place_does_not_change_what_was_read():
-    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
-    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
-    values = dict(all_features(model, x, ["0", "1"]))
-    torch.testing.assert_close(values["0"], model[0](x).detach())
-    torch.testing.assert_close(values["1"], values["0"].relu())
 
 
 def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
@@ -307,228 +263,7 @@ def test_a_model_that_diverged_is_refused_or_leaves_finite_numbers_of_its_layers
     assert all(np.asarray(v).dtype.kind == "U" or np.isfinite(v).all() for v in values)
 
 
-# what is refused
-
-
-def test_images_of_another_size_are_refused():
-    large = bumps(10)
-    other = nn.Sequential(nn.Linear(20, 64), nn.Unflatten(1, (8, 8)))
-    split = large.split(~hole("center", 10))
-    with pytest.raises(Refused, match=r"shape \(8, 8\).*shape \(10, 10\).*build the model"):
-        observe(other, large, split)
-    flat = nn.Sequential(nn.Flatten(), nn.Linear(20, 100))
-    with pytest.raises(Refused, match=r"shape \(100,\).*shape \(10, 10\)"):
-        observe(flat, large, split)
-
-
-def test_layers_that_cannot_be_read_are_refused():
-    task = bumps(6)
-    data = task.data(task.space.points())
-    model = nn.Sequential(*[nn.Flatten(), nn.Linear(12, 12), nn.ReLU()])
-    modules = nn.ModuleDict({"hidden": nn.Linear(12, 3)})
-    with pytest.raises(Refused, match=r"no layer 'hiden'. Did you mean 'hidden'\?"):
-        features(modules, data.x, "hiden")
-    with pytest.raises(Refused, match="There is no layer ''"):
-        list(all_features(model, data.x, ["1", ""]))
-
-    class Pair(nn.Module):
-        def forward(self, x):
-            return x, x
-
-    class Whole(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.pair, self.never = Pair(), nn.ReLU()
-
-        def forward(self, x):
-            return self.pair(x)[0]
-
-    with pytest.raises(Refused, match="tensor with one row per input"):
-        features(Whole(), data.x, "pair")
-    with pytest.raises(Refused, match="ran 0 times"):
-        features(Whole(), data.x, "never")
-
-
-@pytest.mark.parametrize("build", [bumps, striped_bumps])
-def test_worlds_that_cannot_be_drawn_are_refused(build):
-    for size in (1, 0, -3):
-        with pytest.raises(Refused, match=f"size >= 2; got {size}"):
-            build(size)
-    for sigma in (0.0, -1.0, float("nan")):
-        with pytest.raises(Refused, match="sigma > 0"):
-            build(6, sigma).data(np.zeros((1, 2)))
-    with pytest.raises(Refused, match="sigma > 0"):
-        bump(torch.zeros(()), torch.zeros(()), size=4, sigma=0)
-
-
-@pytest.mark.parametrize("stripes", [0.0, 0.5])
-def test_a_hole_over_whole_rows_is_not_compositional(stripes):
-    with pytest.warns(
-        NotCompositional, match=r"4 values of y never occur in training \(3, 4, 5, 6"
-    ):
-        worlds(Square(hole="0:14,3:7", side=14, stripes=stripes), [0])
-
-
-# kernels
-
-
-def test_a_product_kernel_is_one_product(rng):
-    a, b = (v @ v.T for v in (rng.normal(size=(5, 3)), rng.normal(size=(6, 4))))
-    spectrum = schmidt(np.kron(a, b), (5, 6))
-    assert spectrum.product == pytest.approx(1)
-    assert spectrum.rank == pytest.approx(1)
-    assert spectrum.terms == 1
-    assert spectrum.sum < 0.9
-
-
-def test_a_sum_kernel_is_two_products():
-    n = 12
-    rows = population(n).reshape(n * n, -1)
-    spectrum = schmidt(rows @ rows.T, (n, n))
-    assert spectrum.sum == pytest.approx(1)
-    assert spectrum.terms == 2
-    assert 1 < spectrum.rank <= 2
-    centered = schmidt(centered_gram([rows]), (n, n))
-    assert (centered.sum, centered.terms) == (pytest.approx(1), 2)
-    assert centered.rank == pytest.approx(2)  # two orthogonal terms of the same size
-
-
-def test_a_random_kernel_is_neither(rng):
-    rows = rng.normal(size=(64, 64))
-    spectrum = schmidt(rows + rows.T, (8, 8))
-    assert spectrum.product < 0.2
-    assert spectrum.sum < 0.2
-    assert spectrum.rank > 20
-
-
-def test_the_spectrum_is_that_of_the_kernel_read_entry_by_entry(rng):
-    k = rng.normal(size=(6, 6))
-    by_hand = np.array(
-        [
-            [k[x * 3 + y, u * 3 + v] for y in range(3) for v in range(3)]
-            for x in range(2)
-            for u in range(2)
-        ]
-    )
-    np.testing.assert_allclose(
-        schmidt(k, (2, 3)).values, np.linalg.svd(by_hand, compute_uv=False), atol=1e-12
-    )
-
-
-@pytest.mark.parametrize(
-    ("shape", "side", "why"),
-    [((3, 3), 8, "3×3 cells"), ((1, 8), 8, "2×2"), ((40, 40), 1600, str(LARGEST))],
-)
-def test_kernels_of_another_grid_are_refused(shape, side, why):
-    with pytest.raises(Refused, match=why):
-        schmidt(np.eye(side), shape)
-
-
-@pytest.mark.parametrize(("shared", "error"), [(0.3, 0.0054), (0.1, 0.0045)])
-@pytest.mark.parametrize("polarity", ["dark", "bright"])
-def test_the_three_valued_kernel_has_its_known_error(shared, error, polarity):
-    split = bumps(28, polarity=polarity).split(~hole("center", 28))
-    regression = kernel_fit(
-        split.query.y.numpy(), split.query.z, split.inside, "three_valued", ((shared,),)
-    )
-    assert regression.ood == pytest.approx(error, abs=5e-5)
-    assert regression.id < 1e-14
-    assert regression.loo > 1e-3  # what it fits exactly it could not foretell
-
-
-def test_the_kernel_that_made_the_outputs_is_found(rng):
-    z = grid(a=10, b=10).points()
-    inside = ~box(a=(3, 7), b=(3, 7)).mask(grid(a=10, b=10)).ravel()
-    gaps = z[:, None] - z[None]
-    made = {
-        "factorized": np.exp(-(gaps**2 / (2 * np.array([1.0, 4.0]) ** 2)).sum(axis=2)),
-        "radial": np.exp(-(gaps**2).sum(axis=2) / 8),
-        "three_valued": np.array([0, 0.3, 1])[(gaps == 0).sum(axis=2)],
-    }
-    for kind, k in made.items():
-        root = np.linalg.cholesky(k + 1e-9 * np.eye(len(k)))  # outputs are draws with covariance k
-        regression = kernel_fit(root @ rng.normal(size=(len(k), 400)), z, inside, kind)
-        scales = {"factorized": (1.0, 4.0), "radial": (2.0,), "three_valued": (0.3,)}
-        assert regression.scales == scales[kind]
-        assert regression.id < 1e-9 < regression.loo
-        assert regression.r2 > 0.1
-
-
-def test_scales_are_chosen_on_seen_cells_only(rng):
-    z = grid(a=8, b=8).points()
-    inside = ~box(a=(2, 6), b=(2, 6)).mask(grid(a=8, b=8)).ravel()
-    outputs = rng.normal(size=(64, 5))
-    other = np.where(inside[:, None], outputs, 100 * rng.normal(size=(64, 5)))
-    for kind in ("factorized", "radial", "three_valued"):
-        one, two = (kernel_fit(y, z, inside, kind) for y in (outputs, other))
-        assert (one.scales, one.loo, one.id) == (two.scales, two.loo, two.id)
-        rows = [*range(64), *np.flatnonzero(inside)]  # cells that were drawn twice
-        twice = kernel_fit(outputs[rows], z[rows], inside[rows], kind)
-        assert twice.ood == pytest.approx(one.ood)
-
-
-def test_kernel_fits_refuse_what_they_cannot_fit():
-    z, y = grid(a=2, b=2).points(), np.ones((4, 3))
-    with pytest.raises(Refused, match="1 held-out cell"):
-        kernel_fit(y, z, np.ones(4, dtype=bool), "radial")
-    with pytest.raises(Refused, match="two factors"):
-        kernel_fit(y[1:], z, np.ones(4, dtype=bool), "radial")
-    with pytest.raises(Refused, match="is positive definite"):
-        kernel_fit(y, z, z.sum(axis=1) < 2, "three_valued", ((2.0,),))
-
-
-# superposition
-
-
-def row_and_column(observation: Observed) -> torch.Tensor:
-    """At every cell, the sum of some training images of its row and of its column."""
-    at = observation.split.query.z
-    images = observation.split.query.y.reshape(28, 28, 28, 28)
-    return torch.stack(
-        [
-            1.5 - images[int(x), [1, 4, 25]].sum(0) / 3 - images[[2, 26], int(y)].mean(0)
-            for x, y in at
-        ]
-    )
-
-
-def test_superpositions_of_training_images_score_one():
-    observation = observed(lambda y: y)
-    measured = superposition(
-        Observed(
-            observation.task, observation.split, row_and_column(observation), observation.model
-        )
-    )
-    assert measured["superposition_images"] == pytest.approx(1, abs=1e-3)
-    assert measured["superposition_index"] > 0.9
-
-
-def test_what_is_drawn_right_is_no_superposition():
-    measured = superposition(observed(lambda y: y))
-    assert measured["superposition_truth"] == pytest.approx(1, abs=1e-6)
-    assert measured["superposition_images"] == measured["superposition_perfect"] < 0.4
-    assert measured["superposition_index"] < -0.6
-    scaled = superposition(observed(lambda y: 3 - 2 * y))
-    assert scaled["superposition_truth"] == pytest.approx(1, abs=1e-6)
-
-
-def test_noise_is_neither_and_a_blank_has_no_index():
-    noise = torch.randn(784, 28, 28, generator=torch.Generator().manual_seed(0))
-    measured = superposition(observed(lambda y: noise))
-    assert measured["superposition_images"] < 0.05
-    assert measured["superposition_truth"] < 0.05
-    assert superposition(observed(torch.ones_like)) == {}
-
-
-def test_superposition_needs_images_of_the_tasks_size(rng):
-    assert superposition(observed(lambda y: y[:, :14])) == {}
-    assert superposition(observed(lambda y: y.flatten(1))) == {}
-    z = np.zeros((3, 2))
-    with pytest.raises(Refused, match="images of one size"):
-        superposed(np.ones((3, 4, 4)), np.ones((3, 5, 5)), z, z, np.ones((3, 4, 4)), rng=rng)
-
-
-# all of them
+ALL = (transport, ranks, factorization, kernel_fits, superposition)
 
 
 def world(space):
