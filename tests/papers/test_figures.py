@@ -11,6 +11,7 @@ import pytest
 import recombine
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES
+from recombine.report.panel import Axes
 from recombine.report.sections import pictures
 from recombine.runs.store import Store
 
@@ -59,18 +60,13 @@ def test_every_task_of_the_puzzles_has_a_dot_or_says_why_not():
     assert words == len(tasks - (dots - {"addition"}))
 
 
-def test_no_text_of_a_figure_is_small_cut_off_or_covered(browser, tmp_path):
-    store, drawings = Store(RESULTS), []
-    for name in dict.fromkeys(r.experiment for r in committed()):
-        done = [r for r in committed() if r.experiment == name and r.status == "done"]
-        drawings += [str(p.drawing) for p in pictures(name, done, store.arrays, name)]
-    assert len(drawings) > 50
-    path = tmp_path / "figures.html"
+def misplaced(browser, path, drawings):
+    """Count the texts of drawings, and list those that are small, cut off or covered."""
     path.write_text(
         f"<meta charset=utf-8><body style='font-family: sans-serif'>{''.join(drawings)}"
     )
     browser.get(path.as_uri())
-    texts, problems = browser.execute_script("""
+    return browser.execute_script("""
         let texts = 0;
         const problems = [];
         for (const svg of document.querySelectorAll("svg")) {
@@ -92,8 +88,60 @@ def test_no_text_of_a_figure_is_small_cut_off_or_covered(browser, tmp_path):
         }
         return [texts, problems];
     """)
+
+
+def test_no_text_of_a_figure_is_small_cut_off_or_covered(browser, tmp_path):
+    store, drawings = Store(RESULTS), []
+    for name in dict.fromkeys(r.experiment for r in committed()):
+        done = [r for r in committed() if r.experiment == name and r.status == "done"]
+        drawings += [str(p.drawing) for p in pictures(name, done, store.arrays, name)]
+    assert len(drawings) > 50
+    texts, problems = misplaced(browser, tmp_path / "figures.html", drawings)
     assert texts > 500
     assert not problems
+
+
+def made_up(r):
+    """Return arrays of curves as runs of three experiments keep them."""
+    x = np.linspace(-2, 2, 9)
+    rising = np.tile(np.geomspace(0.01, 1 + r.seed, 9)[:, None], 4)
+    return {
+        "amounts": np.linspace(0, 1, 9), "noisy_1": rising[:, 0], "noisy_2": rising[:, 1],
+        "offsets": np.geomspace(0.1, 1000, 9), "shifted": rising,
+        "before_lesson": rising[0], "after_lesson": rising[5],
+        "shift_errors": np.tile(rising[:, 0], (4, 1)).T.repeat(2, axis=0)[:10],
+        "spectrum_out_0": np.linspace(0, 1, 12),
+        "x": rising, "said": np.sin(rising), "wanted": np.cos(rising) + x[:, None],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "qian2025.robustness: errors_under_noise_and_shift",
+        "qian2025.robustness: errors_after_a_lesson",
+        "qian2025.modules: spectra_by_condition",
+        "qian2025.modules: errors_after_a_shift",
+        "qian2025.depth: depth_curves",
+    ],
+)
+def test_lines_drawn_from_arrays_have_labels_that_can_be_read(browser, tmp_path, title):
+    records = [r for r in committed() if r.experiment == title.partition(": ")[0]]
+    drawing = FIGURES[title](records, made_up).svg(title)
+    texts, problems = misplaced(browser, tmp_path / "figure.html", [drawing])
+    assert texts > 8
+    assert not problems
+
+
+@pytest.mark.parametrize("title", FIGURES)
+def test_lines_are_labelled_where_they_end_not_in_a_legend(title, monkeypatch):
+    keys = []
+    monkeypatch.setattr(Axes, "legend", lambda axes, *_, **__: keys.append(axes))
+    store, name = Store(RESULTS), title.partition(": ")[0]
+    records = [r for r in committed() if r.experiment == name and r.status == "done"]
+    FIGURES[title](records, lambda r: store.arrays(r) or made_up(r))
+    for axes in keys:
+        assert not [s.label for s in axes.series if s.label and "-" in s.style]
 
 
 def test_samples_are_drawn_of_one_setting_with_one_label_per_line():
@@ -101,5 +149,5 @@ def test_samples_are_drawn_of_one_setting_with_one_label_per_line():
     most = max(r.config["most"] for r in records)
     wider = [replace(r, config={**r.config, "most": 2 * most}) for r in records]
     text = FIGURES["qian2025.samples: samples_by_functions"](records + wider, lambda r: {}).svg()
-    labels = re.findall(r">\N{EN SPACE}(\d) functions<", text)
+    labels = re.findall(r">(\d) functions<", text)
     assert sorted(labels) == [str(k) for k in sorted({r.config["count"] for r in records})]

@@ -108,7 +108,7 @@ def test_lines_over_named_places_and_without_any_number(texts):
 
 @given(st.lists(st.floats(0, 300, allow_subnormal=False), min_size=1, max_size=12))
 def test_labels_never_cover_each_other(heights):
-    placed = sorted(chart._dodge(heights, 0, 300))
+    placed = sorted(chart.dodge(heights, 0, 300))
     assert all(b - a >= 13.99 for a, b in pairwise(placed))
 
 

@@ -1,6 +1,7 @@
 """Panels fit their axes to the data and write them in the page's colors."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -108,6 +109,33 @@ def test_the_best_legend_covers_no_points():
     axes.legend()
     (y,) = map(float, re.findall(r'y="([\d.]+)"[^>]*>top<', axes.svg()))
     assert y > 80
+
+
+def test_labels_stand_at_the_ends_of_their_series_and_never_meet():
+    axes = panel(200, 100)
+    for i, end in enumerate((0.5, 0.51, 0.0, 0.52)):
+        axes.plot([0, 1], [0, end], color=LINES[i], label=f"line {i}" + "\nmore" * (i == 1))
+    axes.plot([0, 1], [1, 1], "o")
+    assert "line 0" not in axes.svg()
+    axes.label_ends()
+    svg = axes.svg()
+    at = {w: float(y) for y, w in re.findall(r'y="([\d.]+)"[^>]*>(line \d|more)<', svg)}
+    assert sorted(at, key=lambda w: at[w]) == ["line 3", "line 1", "more", "line 0", "line 2"]
+    ordered = sorted(at.values())
+    assert all(b - a > 12 for a, b in pairwise(ordered))
+    assert all(float(x) > 250 for x in re.findall(r'<text x="([\d.]+)"[^>]*>line', svg))
+    assert re.search(rf'style="fill:{re.escape(LINES[2])}[^>]*>line 2<', svg)
+
+
+def test_a_series_that_ends_without_a_number_is_labelled_at_its_last_one():
+    axes = panel(200, 100)
+    axes.plot([0, 1, 2], [0, 1, np.nan], label="some")
+    axes.plot([0, 1, 2], [np.nan] * 3, label="none")
+    axes.label_ends()
+    svg = axes.svg()
+    assert "nan" not in svg
+    assert ">some<" in svg
+    assert ">none<" not in svg
 
 
 def test_a_color_bar_names_shares_of_its_height():

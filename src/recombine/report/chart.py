@@ -174,7 +174,7 @@ def lines(
         parts.append(f'<path class="typical {kind}" d="{_paths([middle], across, up)}"/>')
         ends.append((across(middle[0][-1]), up(middle[1][-1]), label, kind))
     for (end, y_end, label, kind), y_label in zip(
-        ends, _dodge([e[1] for e in ends], top, bottom), strict=True
+        ends, dodge([e[1] for e in ends], top, bottom), strict=True
     ):
         parts.append(rule(end + 2, y_end, right + 14, y_label, f"leader {kind}"))
         parts.append(words(right + 18, y_label + 4, _short(label, 34), kind))
@@ -227,20 +227,28 @@ def _thinned(count: int) -> NDArray[np.int64]:
     return np.append(np.arange(0, count - 1, step), count - 1)[:count]
 
 
-def _dodge(heights: Sequence[float], top: float, bottom: float, gap: float = 14) -> list[float]:
+def dodge(
+    heights: Sequence[float], top: float, bottom: float, gap: float | Sequence[float] = 14
+) -> list[float]:
     """Move labels apart so that none covers another.
 
-    >>> _dodge([50, 52, 10], 0, 100)
-    [50, 64, 10]
+    - heights: the middle of each label
+    - gap: height of a label with the space around it, for all or for each
+
+    >>> dodge([50, 52, 10], 0, 100), dodge([50, 52], 0, 100, [14, 28])
+    ([50, 64.0, 10], [50, 71.0])
     """
     order = sorted(range(len(heights)), key=lambda i: heights[i])
+    half = np.broadcast_to(np.asarray(gap) / 2, len(heights)).tolist()
     placed = list(heights)
-    last = top - gap
+    last = -float("inf")
     for i in order:
-        placed[i] = last = max(placed[i], last + gap)
-    limit = bottom + gap
+        placed[i] = max(placed[i], last + half[i], top)
+        last = placed[i] + half[i]
+    limit = float("inf")
     for i in reversed(order):
-        placed[i] = limit = min(placed[i], limit - gap)
+        placed[i] = min(placed[i], limit - half[i], bottom)
+        limit = placed[i] - half[i]
     return placed
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.report.chart import CHARACTER, image
+from recombine.report.chart import CHARACTER, dodge, image
 from recombine.report.colors import INK, MUTED, paint
 from recombine.report.grid import Segment
 from recombine.report.marks import Dash, Series, line, text
@@ -24,7 +24,7 @@ from recombine.report.scale import Scale
 Values = float | Sequence[float] | NDArray[Any]
 Way = Literal["x", "y"]
 Frame = Literal["open", "bottom", "closed", "none"]
-Corner = Literal["best", "above", "right", "upper left", "upper right", "upper center"]
+Corner = Literal["best", "above", "upper left", "upper right", "upper center"]
 
 MARGIN = 0.05  # of an axis, left free beyond the data
 ROW = 17.0  # pixels from one row of a legend to the next
@@ -88,6 +88,7 @@ class Axes:
         self._marks: list[tuple[Way, float]] = []
         self._parts: list[Callable[[Scale, Scale], str]] = []
         self._legend: tuple[Corner, int, str, float] | None = None
+        self._label_ends = False
 
     def set(self, **changes: Any) -> None:
         """Change the title, the frame, or fields of an axis: `xlim=(0, 1)`, `ynames=[…]`."""
@@ -117,8 +118,9 @@ class Axes:
         dash: Dash = "",
         label: str | None = None,
     ) -> None:
-        """Draw marks, a line through points, or both; a label enters the legend.
+        """Draw marks, a line through points, or both.
 
+        - label: for the legend, or for the end of the line if `label_ends` is called
         - style: characters among `o s D ^ v x | _` for marks and `-` for a line
         - size, width: of the marks and of lines, in pixels
         """
@@ -239,8 +241,16 @@ class Axes:
     def legend(
         self, corner: Corner = "best", columns: int = 1, title: str = "", lift: float = 0.0
     ) -> None:
-        """List the labels in a corner, above or to the right; `lift` moves it upwards."""
+        """List the labels in a corner or above; `lift` moves the list upwards."""
         self._legend = (corner, columns, title, lift)
+
+    def label_ends(self) -> None:
+        """Write each label to the right of the panel, level with the last point of its series.
+
+        Labels that would meet are moved apart; a thin line then leads to the point. The figure
+        leaves room for them.
+        """
+        self._label_ends = True
 
     def svg(self) -> str:
         """Write the panel."""
@@ -260,6 +270,7 @@ class Axes:
             at = self.top - 6 - 0.36 * self.title_size - 0.6 * self.title_size * rows
             parts.append(text(self.left, at, self.title, size=self.title_size))
         parts.append(self._key(across, up))
+        parts += self._ends(across, up)
         return "".join(parts)
 
     def _axis(self, way: Way, scale: Scale) -> list[str]:
@@ -290,6 +301,24 @@ class Axes:
             widest = max((len(word) for _, word in marks), default=0)
             x = max(self.left - 16 - CHARACTER * widest, 8.0)
             parts.append(text(x, self.top + self.height / 2, axis.label, turned=True, **style))
+        return parts
+
+    def _ends(self, across: Scale, up: Scale) -> list[str]:
+        """Write labels at the ends of their series."""
+        labelled, ends = [], []
+        for s in self.series if self._label_ends else ():
+            numbers = np.flatnonzero(np.isfinite(s.x) & np.isfinite(s.y))
+            if s.label and len(numbers):
+                labelled.append(s)
+                ends.append((across(s.x[numbers[-1]]), up(s.y[numbers[-1]])))
+        right = self.left + self.width + 12
+        gaps = [13.5 * (1 + (s.label or "").count("\n")) + 2 for s in labelled]
+        levels = dodge([y for _, y in ends], self.top, self.top + self.height, gaps)
+        parts = []
+        for s, (x, y), level in zip(labelled, ends, levels, strict=True):
+            if abs(level - y) > 2 or right - x > 30:
+                parts.append(line(f"M{x + 5:g} {y:g}L{right - 3:g} {level:g}", s.color, 0.8, 0.6))
+            parts.append(text(right, level, s.label or "", color=s.color))
         return parts
 
     def _key(self, across: Scale, up: Scale) -> str:
@@ -326,7 +355,6 @@ class Axes:
         right, bottom = self.left + self.width, self.top + self.height
         places = {
             "above": (self.left, self.top - tall - 4 - lift),
-            "right": (right + 12, self.top),
             "upper left": (self.left + 10, self.top + 2),
             "upper right": (right - wide, self.top + 2),
             "upper center": (self.left + (self.width - wide) / 2, self.top + 2),

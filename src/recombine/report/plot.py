@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recombine.core.error import Refused
 from recombine.report.chart import TOP
@@ -88,6 +89,16 @@ def seed_rows(
             axes.plot(values, [y] * len(values), "o", color=color, alpha=0.45)
             axes.plot(center(values), y, "|", color=color, size=12, width=2.4)
     axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
+
+
+def spread(seeds: Sequence[int]) -> NDArray[np.float64]:
+    """Place seeds side by side between -½ and ½, so that equal values do not cover each other.
+
+    >>> spread([7, 8, 9, 7]).tolist()
+    [-0.5, 0.0, 0.5, -0.5]
+    """
+    unique, order = np.unique(seeds, return_inverse=True)
+    return np.asarray(order / max(len(unique) - 1, 1) - 0.5 * (len(unique) > 1))
 
 
 def picture(

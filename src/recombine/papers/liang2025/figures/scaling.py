@@ -7,7 +7,7 @@ import numpy as np
 from recombine.core.registry import figure
 from recombine.report.colors import LINES
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, spread
 from recombine.runs.record import Record
 from recombine.theory.growth import power
 
@@ -21,17 +21,15 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     sides = sorted({r.config["side"] for r in runs})
     if not sides:
         return None
-    figure = Figure(460, 340)
-    axes = figure.place(66, 60, 374, 220)
+    figure = Figure(560, 290)
+    axes = figure.place(66, 14, 344, 220)
     for i, stripes in enumerate(sorted({r.config["stripes"] for r in runs})):
         chosen = [r for r in runs if r.config["stripes"] == stripes]
         x = np.array([r.config["side"] for r in chosen], dtype=np.float64)
         y = np.array([r.scores["least"] for r in chosen])
         known = np.array([r.scores["reached"] > 0 for r in chosen])
         name = f"{stripes:g} stripes per bump" if stripes else "bumps alone"
-        order = np.unique([r.seed for r in chosen], return_inverse=True)[1]
-        apart = 0.012 * (order - order.mean()) + 0.04 * (i - 0.5)  # equal numbers side by side
-        at = x * np.exp(apart)
+        at = x * np.exp(0.06 * spread([r.seed for r in chosen]) + 0.07 * (i - 0.5))
         axes.plot(
             at[known], y[known], "o", color=LINES[i], size=6, alpha=0.6,
             width=0,
@@ -44,17 +42,17 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
             fitted = power(x, y, known.tolist())
             ends = np.array([min(x) / 1.05, max(x) * 1.05])
             low, high = fitted.interval
-            name += f": exponent {fitted.rate:.2f} [{low:.2f}, {high:.2f}]".replace("inf", "∞")
+            name += f"\nexponent {fitted.rate:.2f} [{low:.2f}, {high:.2f}]".replace("inf", "∞")
             axes.plot(
                 ends, [fitted.at(e) for e in ends], color=LINES[i], width=1.6,
                 dash="" if fitted.closed else "dashed", label=name,
             )  # fmt: skip
         else:
-            axes.plot([], [], color=LINES[i], label=name)
+            axes.plot(at[-1:], y[-1:], "o", color=LINES[i], size=6, width=0, label=name)
     axes.log("x")
     axes.log("y")
     axes.set(xticks=sides, xformat="{:,.0f}".format, yformat="{:,.0f}".format)
     axes.set(xlabel="side of the image in pixels (log scale)")
     axes.set(ylabel="samples needed (log scale)")
-    axes.legend("above")
+    axes.label_ends()
     return figure

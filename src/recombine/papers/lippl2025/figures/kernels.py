@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from recombine.core.registry import figure
+from recombine.papers.lippl2025.kernels import RELU_PAIRS
 from recombine.report.colors import INK, LINES
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, seed_rows
 from recombine.runs.record import Record
 
 
@@ -70,33 +71,32 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
 def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Slope of held-out sums in trained networks, one dot per seed, and the kernel's prediction.
 
-    Lazy networks with one ReLU layer are at S(1;2) = 0.4264; rich ones are drawn further right.
+    Rows are training supports, with large (lazy) or small (rich) initial weights; bars are means,
+    diamonds the kernel's predictions. Correct sums have slope 1 (dashed).
     """
     from recombine.theory.leak import slope
 
-    runs = [r for r in records if r.config["task"] == "addition" and "slope_ood" in r.scores]
-    if not runs:
+    seen = {"extrapolation": 1, "asymmetric": 1, "interpolation": 2, "both": 2}  # rows and columns
+    groups: dict[tuple[str, bool], list[Record]] = {}
+    for r in records:
+        if r.config["task"] == "addition" and "slope_ood" in r.scores:
+            groups.setdefault((r.config["preset"], r.config["scale"] < 0.1), []).append(r)
+    if not groups:
         return None
-    shown = {"extrapolation": 1, "asymmetric": 1, "interpolation": 2, "both": 2}
-    figure = Figure(460, 330)
-    axes = figure.place(56, 12, 380, 260)
-    s = np.linspace(0.2, 0.5, 60)
-    for p in (1, 2):
-        axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1], label=f"kernel, p = {p}")
-    marks = {"extrapolation": "o", "interpolation": "s", "both": "^", "asymmetric": "v"}
-    labelled = set[str]()
-    for r in runs:
-        preset, lazy = r.config["preset"], r.config["scale"] >= 0.1
-        label = f"{preset}, {'lazy' if lazy else 'rich'}"
-        axes.plot(
-            [0.4264 if lazy else 0.45], [r.scores["slope_ood"]], marks[preset],
-            color=LINES[shown[preset] - 1], hollow=not lazy,
-            size=7, alpha=0.7, label=None if label in labelled else label,
-        )  # fmt: skip
-        labelled.add(label)
-    axes.set(xlabel="salience of a component, S(1;2)")
-    axes.set(ylabel="slope of held-out sums")
-    axes.legend()
+    ordered = sorted(groups.items(), key=lambda item: (seen[item[0][0]], item[0]))
+    rows = {
+        f"{preset}, {'rich' if rich else 'lazy'}": {"slope": [r.scores["slope_ood"] for r in runs]}
+        for (preset, rich), runs in ordered
+    }
+    figure = Figure(460, 34 * len(rows) + 60)
+    axes = figure.place(140, 10, 300, 34 * len(rows))
+    seed_rows(axes, rows, {"slope": LINES[0]})
+    for i, ((preset, _), runs) in enumerate(ordered):
+        depths = {r.config["depth"] for r in runs} & set(RELU_PAIRS)
+        kernel = [slope(seen[preset], RELU_PAIRS[d]) for d in sorted(depths)]
+        axes.plot(kernel, [i] * len(kernel), "D", size=8, hollow=True)
+    axes.mark("x", 1)
+    axes.set(xlabel="slope of held-out sums")
     return figure
 
 

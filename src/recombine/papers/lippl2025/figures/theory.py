@@ -29,14 +29,16 @@ def salience_by_depth(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     axes = figure.place(60, 14, 376, 220)
     depths = sorted(points)
     values = [points[d] for d in depths]
-    axes.plot(depths, values, "o-", color=LINES[0], size=6, label="computed")
-    axes.plot([*RELU_PAIRS], [*RELU_PAIRS.values()], "x", color=INK, label="published")
+    axes.plot(depths, values, "o-", color=LINES[0], size=6)
+    axes.text(depths[-1], values[-1] + 0.05, "computed", color=LINES[0], align="end")
+    axes.plot([*RELU_PAIRS], [*RELU_PAIRS.values()], "x")
+    deepest = max(RELU_PAIRS)
+    axes.text(deepest, RELU_PAIRS[deepest] + 0.02, "\N{EN SPACE}published")
     axes.log("x")
     axes.set(ylim=(0, 0.5))
     axes.set(xticks=depths)
     axes.set(xlabel="hidden layers (log scale)")
     axes.set(ylabel="salience of a component, S(1;2)")
-    axes.legend()
     return figure
 
 
@@ -78,14 +80,14 @@ def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     if not curves:
         return None
     figure = Figure(460, 290)
-    axes = figure.place(56, 14, 380, 220)
+    axes = figure.place(56, 14, 270, 220)
     for i, (label, values) in enumerate(sorted(curves.items())):
         axes.plot([*PUBLISHED], values, color=LINES[i], label=label)
     axes.plot([*PUBLISHED], [*PUBLISHED.values()], "x", color=INK, label="published")
     axes.set(ylim=(0, None))
     axes.set(xlabel="salience of a component, S(1;2)")
     axes.set(ylabel="mean squared error")
-    axes.legend()
+    axes.label_ends()
     return figure
 
 

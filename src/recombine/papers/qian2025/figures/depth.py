@@ -26,7 +26,7 @@ def depth_curves(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     depths = sorted({r.config["depth"] for r in scored})
     panels = (("rmse", "error of the modules"), ("mse_id", "test error"))
     outputs = any("said" in arrays_of(r) for r in scored)
-    figure = Figure(800 if outputs else 510, 290)
+    figure = Figure(850 if outputs else 510, 290)
     for i, (name, label) in enumerate(panels):
         axes = figure.place(62 + 252 * i, 34, 180, 196)
         at = np.array([r.config["depth"] for r in scored])
@@ -66,7 +66,7 @@ def _outputs(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
         layers = "1 layer" if depth == 1 else f"{depth} layers"
         axes.plot(x, slope * output + level, color=LINES[2 + i], label=layers)
         if i == 0:
-            axes.plot(x, target, color=MUTED, dash="dashed", width=1.2)
+            axes.plot(x, target, color=MUTED, dash="dashed", width=1.2, label="sine")
     axes.set(xlabel="input")
     axes.set(title="a module's output, fitted")
-    axes.legend()
+    axes.label_ends()

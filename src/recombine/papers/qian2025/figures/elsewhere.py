@@ -76,7 +76,7 @@ def bumps_by_strength(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     """Error of an MLP decoder divided by a blank image's, in the held-out square and on validation
     cells, and the eigengap at 2, by strength of a penalty: one dot per seed, lines are means.
     """
-    return by_strength(of_world(records, "bumps"), "error in the square")
+    return by_strength(of_world(records, "bumps"), "error in the\nheld-out square")
 
 
 @figure("qian2025.elsewhere")
@@ -84,7 +84,7 @@ def sprites_by_strength(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     """Error of an MLP decoder divided by a blank image's, on held-out and on validation pairs of
     sprites, and the eigengap at 2, by strength of a penalty: one dot per seed, lines are means.
     """
-    return by_strength(of_world(records, "sprites"), "error on held-out pairs")
+    return by_strength(of_world(records, "sprites"), "error on\nheld-out pairs")
 
 
 def by_strength(records: Sequence[Record], held_out: str) -> Figure | None:
@@ -94,11 +94,11 @@ def by_strength(records: Sequence[Record], held_out: str) -> Figure | None:
     series = (
         ("risk_ood", held_out, HELD),
         ("risk_left", "validation error", SEEN),
-        ("gap_1", "eigengap at 2, first layer", MUTED),
+        ("gap_1", "eigengap at 2,\nfirst layer", MUTED),
     )
-    figure = Figure(700, 330)
+    figure = Figure(840, 280)
     for i, (penalty, title) in enumerate(PENALTIES.items()):
-        axes = figure.place(60 + 340 * i, 60, 280, 190)
+        axes = figure.place(60 + 425 * i, 30, 240, 190)
         runs = [r for r in records if r.config["penalty"] == penalty or not r.config["strength"]]
         strengths = sorted({r.config["strength"] for r in runs})
         for name, label, color in series:
@@ -111,6 +111,5 @@ def by_strength(records: Sequence[Record], held_out: str) -> Figure | None:
         axes.set(title=title)
         axes.set(xlabel="strength", ylim=(0, None), xlim=(-0.3, len(strengths) - 0.7))
         axes.set(xnames=[tick(s) for s in strengths])
-        if i == 0:
-            axes.legend("above", columns=3, lift=24)
+        axes.label_ends()
     return figure

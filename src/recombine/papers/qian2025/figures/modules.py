@@ -108,7 +108,7 @@ def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure
     axes.mark("x", count + 0.5)
     axes.set(xlabel="index, from the smallest")
     axes.set(ylabel="eigenvalue")
-    axes.legend("right")
+    axes.label_ends()
     return figure
 
 
@@ -127,8 +127,8 @@ def errors_after_a_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure
             groups.setdefault(label(r.config), []).append(errors)
     if offsets is None:
         return None
-    figure = Figure(460, 300)
-    axes = figure.place(66, 12, 370, 230)
+    figure = Figure(520, 300)
+    axes = figure.place(66, 12, 310, 230)
     for i, (name, errors) in enumerate(sorted(groups.items())):
         axes.plot(offsets, np.mean(errors, axis=0), color=LINES[i % len(LINES)], label=name)
     for way in ("x", "y"):
@@ -136,5 +136,5 @@ def errors_after_a_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure
     axes.mark("x", 2 * REACH)
     axes.set(xlabel="shift of the first input")
     axes.set(ylabel="error of the other outputs")
-    axes.legend()
+    axes.label_ends()
     return figure

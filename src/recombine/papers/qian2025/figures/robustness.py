@@ -17,7 +17,7 @@ from recombine.theory.generators import REACH
 NAMES = {
     "l2": "L2 alone",
     "weight_activity": "weights × activity",
-    "poisson_penalty": "the same, α = 1",
+    "poisson_penalty": "weights × activity, α = 1",
     "poisson_noise": "Poisson noise",
     "separate": "separate networks",
 }
@@ -55,7 +55,7 @@ def added_error_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figu
     scored = by_network([r for r in records if "added_1" in r.scores])
     if not scored:
         return None
-    left, wide, gap, height = 150, 200, 28, 34 * len(scored)
+    left, wide, gap, height = 180, 200, 28, 34 * len(scored)
     figure = Figure(left + len(SCORES) * (wide + gap), height + 66)
     for k, (score, title) in enumerate(SCORES.items()):
         axes = figure.place(left + k * (wide + gap), 30, wide, height)
@@ -100,23 +100,24 @@ def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -
         ("noisy_2", "amount of noise", "multiplicative noise", 0.1),
         ("shifted", "shift of the first input", "shift, other outputs", 2 * REACH),
     )
-    figure = Figure(840, 318)
+    figure = Figure(1080, 280)
     for i, (name, label, title, mark) in enumerate(panels):
-        axes = figure.place(62 + 264 * i, 66, 200, 194)
+        axes = figure.place(58 + 352 * i, 28, 180, 194)
         for j, (network, runs) in enumerate(groups.items()):
             if name == "shifted":
                 x, y = runs[0]["offsets"], [a[name][:, 1:].mean(axis=1) for a in runs]
             else:
                 x, y = runs[0]["amounts"][1:], [a[name][1:] for a in runs]
-            axes.plot(x, np.mean(y, axis=0), color=LINES[j % len(LINES)], label=network)
+            short = network.replace(", ", ",\n")
+            axes.plot(x, np.mean(y, axis=0), color=LINES[j % len(LINES)], label=short)
         for way in ("x", "y"):
             axes.log(way)
         axes.mark("x", mark)
         axes.set(xlabel=label)
         axes.set(title=title)
+        axes.label_ends()
         if i == 0:
             axes.set(ylabel="squared error")
-            axes.legend("above", columns=3, lift=24)
     return figure
 
 
@@ -128,8 +129,9 @@ def errors_after_a_lesson(records: Sequence[Record], arrays_of: Arrays) -> Figur
     groups = curves(records, arrays_of, "after_lesson")
     if not groups:
         return None
-    figure = Figure(430, 280)
-    axes = figure.place(66, 16, 350, 200)
+    width = max(350, 130 * len(groups))
+    figure = Figure(80 + width, 280)
+    axes = figure.place(66, 16, width, 200)
     for j, runs in enumerate(groups.values()):
         for arrays in runs:
             pair = [arrays[name][1:].mean() for name in ("before_lesson", "after_lesson")]

@@ -8,7 +8,7 @@ import numpy as np
 from recombine.core.registry import figure
 from recombine.report.colors import HELD, LINES, MUTED, SEEN
 from recombine.report.panel import Axes, Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, spread
 from recombine.runs.record import Record
 from recombine.theory.growth import exponential, power
 
@@ -24,9 +24,9 @@ def samples_by_functions(records: Sequence[Record], arrays_of: Arrays) -> Figure
         return None
     most = max(r.config["most"] for r in scored)
     scored = [r for r in scored if r.config["most"] == most]  # one setting: the widest search
-    figure = Figure(760, 340)
-    _gaps(figure.place(60, 56, 240, 226), scored, arrays_of)
-    _needs(figure.place(440, 56, 300, 226), scored)
+    figure = Figure(840, 300)
+    _gaps(figure.place(60, 14, 240, 226), scored, arrays_of)
+    _needs(figure.place(440, 14, 260, 226), scored)
     return figure
 
 
@@ -49,9 +49,12 @@ def _gaps(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
                 curves.setdefault(tried, []).append(gaps)
         for tried, gaps in sorted(curves.items()):
             sizes |= set(tried)
-            means, color = np.mean(gaps, axis=0), LINES[i % len(LINES)]
-            axes.plot(tried, means, "o-", color=color, size=4)
-        axes.text(tried[-1], float(means[-1]), f"\N{EN SPACE}{k} functions", color=color)
+            last = tried == max(curves)
+            axes.plot(
+                tried, np.mean(gaps, axis=0), "o-", color=LINES[i % len(LINES)], size=4,
+                label=f"{k} functions" if last else None,
+            )  # fmt: skip
+    axes.label_ends()
     for threshold in sorted({r.config["threshold"] for r in records}):
         axes.mark("y", threshold, dash="dotted")
     axes.log("x")
@@ -64,8 +67,7 @@ def _needs(axes: Axes, records: Sequence[Record]) -> None:
     x = np.array([r.config["count"] for r in records], dtype=np.float64)
     y = np.array([r.scores["least"] for r in records])
     known = np.array([r.scores["reached"] > 0 for r in records])
-    order = np.unique([r.seed for r in records], return_inverse=True)[1]
-    at = x + 0.05 * (order - order.mean())  # equal numbers side by side
+    at = x + 0.6 * spread([r.seed for r in records])
     axes.plot(at[known], y[known], "o", color=SEEN, size=6, alpha=0.6)
     axes.plot(at[~known], y[~known], "^", color=SEEN, size=7, hollow=True)
     counts = np.unique(x)
@@ -76,9 +78,9 @@ def _needs(axes: Axes, records: Sequence[Record]) -> None:
             axes.plot(
                 grid, [fitted.at(g) for g in grid], color=color, width=1.6,
                 dash="" if fitted.closed else "dashed",
-                label=f"{fitted.law}: rate {fitted.rate:.2f}, error {fitted.error:.2f}",
+                label=f"{fitted.law} law\nrate {fitted.rate:.2f}, error {fitted.error:.2f}",
             )  # fmt: skip
-        axes.legend("above")
+        axes.label_ends()
     axes.log("y")
     axes.set(xlabel="independent functions", ylabel="samples needed (log scale)")
     axes.set(xticks=counts.tolist())
