@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from ctypes import CDLL
+from multiprocessing import resource_tracker
 from pathlib import Path
 from threading import Thread
 
@@ -23,14 +24,17 @@ def local(workers: int) -> Iterator[Executor | None]:
     if workers == 1:
         yield None
         return
-    from loky import ProcessPoolExecutor
+    from recombine.runs.worker import Context, Pool, postponed
 
-    pool = ProcessPoolExecutor(
-        max_workers=workers,
-        env={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
-        initializer=watch_parent,
-        initargs=(os.getpid(),),
-    )
+    with postponed():
+        resource_tracker.ensure_running()  # here, because its start unblocks signals
+        pool = Pool(
+            max_workers=workers,
+            context=Context(),
+            env={"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            initializer=watch_parent,
+            initargs=(os.getpid(),),
+        )
     try:
         yield pool
     except BaseException:
