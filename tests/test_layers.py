@@ -1,4 +1,4 @@
-"""Imports point downwards; theory and the entrance stay free of torch; the core stays pure."""
+"""Imports point downwards, theory and the entrance load no torch, and tests mirror the tree."""
 
 import ast
 import re
@@ -31,7 +31,7 @@ CORE = (
     "boxes",
     "support",
 )
-CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "claim")
+CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "verdict", "claim")
 PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
@@ -47,6 +47,25 @@ DISK_AND_CLOCK = {"glob", "io", "os", "pathlib", "pickle", "shutil", "socket", "
 DISK_AND_CLOCK |= {"tempfile", "time"}
 CALLS = {"print", "open", "input", "save", "load", "savez", "savetxt", "loadtxt"}
 CALLS |= {"now", "utcnow", "today"}  # of datetime, whose values may be levels of a table
+
+# Tests of something other than the module or package of their own place and name.
+TESTED = {
+    "audits/test_browser": "src/recombine/audits/page.py",
+    "audits/test_diagnoses": "benchmarks/diagnoses",
+    "audits/test_worked": "benchmarks/worked",
+    "cli/test_plugins": "src/recombine/runs/discover.py",
+    "lab/test_browser": "src/recombine/lab/static",
+    "papers/foresight/test_foresight": "src/recombine/papers/foresight",
+    "papers/test_figures": "src/recombine/papers",
+    "report/test_browser": "src/recombine/report",
+    "test_device": "src/recombine/runs/device.py",
+    "test_docs": "docs",
+    "test_laws": "src/recombine/core/registry.py",
+    "test_layers": "src/recombine",
+    "test_notebooks": "notebooks",
+    "test_readme": "README.md",
+    "test_site": "docs/website.py",
+}
 
 FILES = {
     path.relative_to(ROOT).with_suffix("").as_posix(): path
@@ -171,6 +190,20 @@ def test_modules_are_imported_by_name_at_two_doors_only():
         assert file_of(shelf.partition(":")[0])
 
 
+def test_tests_mirror_the_tree():
+    places = {}
+    for path in (HOME / "tests").rglob("test_*.py"):
+        name = path.relative_to(HOME / "tests").with_suffix("")
+        module = ROOT / name.with_name(name.name.removeprefix("test_"))
+        other = TESTED.get(name.as_posix())
+        mirrored = module.with_suffix(".py").exists() or module.is_dir()
+        assert mirrored or other, f"{name} tests no module of its name; move it, or list it above"
+        assert not other or (HOME / other).exists(), f"{name} tests {other}, which does not exist"
+        places[name.as_posix()] = module
+    assert len(places) > 90
+    assert set(TESTED) <= set(places)
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", *(p.relative_to(HOME) for p in sorted(HOME.glob("docs/*.md"))),
              *(p.relative_to(HOME) for p in sorted(HOME.glob("notebooks/*.py")))], ids=str
@@ -212,6 +245,34 @@ def test_a_report_of_all_claims_and_figures_loads_neither_torch_nor_what_only_so
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.stderr.strip() == "Report: page.html"
+
+
+def test_measuring_loads_no_experiment():
+    code = (
+        "import sys, recombine as rc; task = rc.find('task', 'bumps')(6);"
+        "split = task.split(~rc.box(x=(2, 4), y=(2, 4)));"
+        "rc.measure(rc.observe(rc.mlp(split.train, width=4, depth=1), task, split), ['risk']);"
+        "sys.exit(' '.join(m for m in sys.modules if m.startswith('recombine.papers')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.stderr.strip() == ""
+
+
+def test_theory_names_no_support():
+    """It asks any support for boxes and partners, so that those of a user get exact answers."""
+    for name, path in FILES.items():
+        if layer(name) == "theory":
+            assert not imported(path) & {"recombine.core.sets", "recombine.core.shapes"}, name
+
+
+def test_pages_name_only_what_the_facade_has():
+    names = {
+        name
+        for page in (HOME / "README.md", *HOME.glob("docs/**/*.md"), *HOME.glob("notebooks/*.py"))
+        for name in re.findall(r"\brc\.(\w+)", page.read_text())
+    }
+    assert len(names) > 40
+    assert names - set(dir(recombine)) == set()
 
 
 def test_theory_tables_and_the_entrance_do_not_load_torch():

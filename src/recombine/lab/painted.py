@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -101,10 +101,12 @@ def painted(cfg: Painted, seeds: Sequence[int]) -> list[Result]:
     """A network trains on the combinations that a person painted and is tested on the others."""
     from recombine.lab import theory
     from recombine.lab.network import build, errors, problem, run
+    from recombine.runs.trial import on_device
 
     state, world = state_of(cfg)
     p = problem(world, state)
-    models = [build(state.net, p, seed) for seed in seeds]
+    p = replace(p, train=on_device(p.train), grid=on_device(p.grid))
+    models = [on_device(build(state.net, p, seed)) for seed in seeds]
     histories = run(p, models, state.net, seeds=seeds)
     kernel_error = theory.look(world, state)["mean_error"]
     results = []

@@ -1,4 +1,4 @@
-"""Everything that trains or differentiates works on a device other than the CPU."""
+"""Everything that trains, differentiates or measures gives the same numbers on another device."""
 
 from functools import cache, partial
 
@@ -7,11 +7,15 @@ import pytest
 import torch
 from torch import nn
 
+from recombine.core.diagnostic import DIAGNOSTICS, measure, observe
 from recombine.core.error import Refused
+from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import MODELS
 from recombine.core.seed import seeded
+from recombine.core.sets import box
 from recombine.core.task import TASKS, Data
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
+from recombine.lab import network
 from recombine.maps.curvature import energy
 from recombine.maps.derivatives import (
     difference,
@@ -21,10 +25,15 @@ from recombine.maps.derivatives import (
     tensor,
 )
 from recombine.models.blocks import block_autoencoder
+from recombine.models.decoders import mlp
 from recombine.models.modular import fully_connected, separate
 from recombine.models.rendering import low_rank
 from recombine.models.slots import slot_autoencoder
 from recombine.models.transformer import transformer_autoencoder
+from recombine.runs import trial
+from recombine.runs.device import DEVICE
+from recombine.tasks.bumps import bumps, hole
+from recombine.tasks.modular import independent_sines
 from recombine.training.fit import fit
 from recombine.training.noise import Noise
 from recombine.training.penalties import (
@@ -174,7 +183,7 @@ def test_derivatives(shadow):
     with seeded(0):
         f = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).requires_grad_(False)
     z, blocks = vectors().x, [[0, 1], [2, 3]]
-    measures = (
+    derivatives = (
         *(lambda f, z, k=k: tensor(f, z, k) for k in (1, 2, 3)),
         *(lambda f, z, k=k: tensor(lambda at: f(at), z, k) for k in (1, 2)),
         lambda f, z: energies(f, z, 2),
@@ -183,10 +192,10 @@ def test_derivatives(shadow):
         lambda f, z: difference(f, z, 0.1 * z, 0.2 * z),
         lambda f, z: torch.stack(energy(f, z.view(-1, 2, 2), 2)),
     )
-    expected = [measure(f, z) for measure in measures]
+    expected = [derivative(f, z) for derivative in derivatives]
     f, z = f.to(shadow), z.to(shadow)
-    for measure, value in zip(measures, expected, strict=True):
-        measured = measure(f, z)
+    for derivative, value in zip(derivatives, expected, strict=True):
+        measured = derivative(f, z)
         assert measured.device.type == shadow
         torch.testing.assert_close(measured.cpu(), value, rtol=1e-4, atol=1e-5)
 
@@ -210,3 +219,65 @@ def test_separate_networks_as_one_chain(shadow):
     data = vectors()
     model = separate(data, widths=(4,)).to(shadow)
     torch.testing.assert_close(model.whole()(data.x.to(shadow)), model(data.x.to(shadow)))
+
+
+# Experiments of foresight fit scikit-learn's models, and this one solves kernel models exactly.
+UNTRAINED = ("lippl2025.additivity", "foresight.")
+TRAINED = [n for n, e in EXPERIMENTS.items() if e.stochastic and not n.startswith(UNTRAINED)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_trained_experiment_runs_on_a_device(name, shadow, monkeypatch):
+    places = set()
+
+    def recorded(models, *args, **kwargs):
+        places.update(p.device.type for model in models for p in model.parameters())
+        return fit(models, *args, **kwargs)
+
+    experiment = EXPERIMENTS[name]
+    cfg = experiment.configure("smoke")
+    on_cpu = experiment.run(cfg, [0, 1])
+    for module in (trial, network):
+        monkeypatch.setattr(module, "fit", recorded)
+    token = DEVICE.set(shadow)
+    try:
+        on_device = experiment.run(cfg, [0, 1])
+    finally:
+        DEVICE.reset(token)
+    assert places == {shadow}
+    for a, b in zip(on_cpu, on_device, strict=True):
+        assert b.scores == pytest.approx(a.scores, rel=1e-5, abs=1e-8)
+        assert b.arrays.keys() == a.arrays.keys()
+        for key, value in a.arrays.items():
+            if np.asarray(value).dtype.kind == "f":
+                np.testing.assert_allclose(b.arrays[key], value, rtol=1e-4, atol=1e-6)
+
+
+# Under `vmap`, torch loses an axis of stacked wrapper tensors, of which the emulated device is made.
+@pytest.mark.parametrize("name", sorted(TASKS.keys() - {"block_vectors"}))
+def test_every_task_makes_its_data_there(name, shadow):
+    task = TASKS[name]()
+    z = task.space.draw(6, rng=np.random.default_rng(0))
+    here, there = task.data(z), task.data(z, device=shadow)
+    for expected, values in ((here.x, there.x), (here.y, there.y)):
+        assert values.device.type == shadow
+        torch.testing.assert_close(values.cpu(), expected)
+
+
+@pytest.mark.parametrize("name", sorted(DIAGNOSTICS))
+def test_every_diagnostic_measures_there_as_it_does_here(name, shadow):
+    rng = np.random.default_rng(0)
+    for task, support, n in (
+        (bumps(7), ~hole("center", 7), None),
+        (independent_sines(2), ~box(x1=(0, 2), x2=(0, 2)), 64),
+    ):
+        here = task.split(support, n=n, queries=32, rng=rng)
+        model = mlp(here.train, width=8, depth=2)
+        expected = measure(observe(model, task, here), [name])
+        measured = measure(observe(model.to(shadow), task, here.to(shadow)), [name])
+        for values, others in zip(measured, expected, strict=True):
+            assert values.keys() == others.keys()
+            for key, value in values.items():
+                if np.asarray(value).dtype.kind == "f":
+                    np.testing.assert_allclose(value, others[key], rtol=1e-3, atol=1e-5)
