@@ -89,6 +89,7 @@ add(
     paper="better in both of its worlds",
     source=TABLE,
     role="headline",
+    second=True,
 )
 add(
     name="both_penalties_separate_slots",
@@ -236,6 +237,7 @@ beyond(
     above=0.05,
     what="J-ARI of held-out pairs with both minus with none",
     runs=runs,
+    second=True,
 )
 beyond(
     name="slots_recombine",
