@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -186,30 +187,41 @@ def kills(tries: int, workers: int, folder: Path, rng: random.Random) -> Row:
 
 
 def dask_kills(runs: int, folder: Path, rng: random.Random) -> Row:
-    """Kill random workers of a dask cluster while it runs a sweep."""
+    """Kill random workers of a dask cluster while it runs a sweep; each is started again."""
     from distributed import LocalCluster
 
     row, over = Row(f"killed dask workers during {runs} runs"), Event()
     experiment, store = EXPERIMENTS["torture_toy.wait"], Store(folder / "dask")
     configs = [experiment.configure(level=i, moment=0.5) for i in range(runs)]
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-    ) as cluster:
+    scheduler = LocalCluster(n_workers=0, processes=True, dashboard_address="127.0.0.1:0")
+    log = (folder / "dask.log").open("w")
 
-        def kill() -> None:
-            # A worker needs time to start and load torch between two kills, or nothing is done.
-            while not over.wait(rng.uniform(8, 15)):
-                pids = [w.process.process.pid for w in cluster.workers.values() if w.process.pid]
-                if pids:
-                    os.kill(rng.choice(pids), signal.SIGKILL)
-                    row.tries += 1
+    def start() -> subprocess.Popen[bytes]:
+        words = ["-m", "distributed.cli.dask_worker", scheduler.scheduler_address, "--no-nanny"]
+        words += ["--nthreads", "1", "--no-dashboard", "--local-directory", str(folder / "scratch")]
+        return subprocess.Popen([sys.executable, *words], stdout=log, stderr=log)
 
-        thread = Thread(target=kill, daemon=True)
+    def kill() -> None:
+        """Kill a worker now and then, but not before a run has finished since the last kill."""
+        workers, finished, next_kill = [start(), start()], 0, 0.0
+        while not over.wait(0.2):
+            workers = [w if w.poll() is None else start() for w in workers]
+            done = sum(1 for _ in store.root.glob("*/*.json"))
+            if done > finished and time.monotonic() > next_kill:
+                rng.choice(workers).kill()
+                row.tries += 1
+                finished, next_kill = done, time.monotonic() + rng.uniform(1, 8)
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+    thread = Thread(target=kill, daemon=True)
+    with scheduler, log:
         thread.start()
         files = [Path(sys.modules["torture_toy"].__file__ or "")]
         for _ in range(10):  # the same command again does the rest
             try:
-                with dask(cluster.scheduler_address, files=files) as executor:
+                with dask(scheduler.scheduler_address, files=files) as executor:
                     rc.sweep(experiment, configs, [0], store=store, executor=executor)
                 break
             except Refused:

@@ -16,7 +16,7 @@ from threading import Event
 import pytest
 
 from recombine.core.error import Refused
-from recombine.runs.executors import dask, local
+from recombine.runs.executors import Cluster, dask, local
 from recombine.runs.record import DONE, FAILED, identify
 from recombine.runs.run import execute
 from recombine.runs.store import Store
@@ -260,6 +260,49 @@ def test_a_dask_cluster_runs_a_sweep(toy, store):
         records = sweep(toy, todo, [0], store=store, executor=executor)
     assert [r.scores["score"] for r in records] == [0, 1, 2, 3]
     assert sorted(store.records(), key=lambda r: r.config["level"]) == records
+
+
+def test_a_sweep_says_that_no_worker_is_connected_and_waits_for_one(toy, store, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("recombine.runs.executors.PATIENCE", 0.2)
+    said = []
+    with (
+        distributed.LocalCluster(
+            n_workers=0, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        dask(cluster.scheduler_address) as executor,
+    ):
+
+        def watch(done, total, warning):
+            if warning:
+                said.append((done, warning))
+                cluster.scale(1)
+
+        records = sweep(toy, [toy.configure()], [0], store=store, executor=executor, watch=watch)
+    assert [r.scores["score"] for r in records] == [0]
+    ((done, warning),) = said
+    assert done == 0
+    assert f"none is connected to {cluster.scheduler_address}. The sweep goes on" in warning
+
+
+def test_an_obstacle_is_told_each_time_it_appears(toy, store, monkeypatch):
+    obstacles, said = iter(["", "no worker", "no worker", "", "no worker"]), []
+    running = Future()
+
+    def obstacle(self):
+        if (text := next(obstacles, None)) is None:
+            running.set_result([])
+        return text or ""
+
+    monkeypatch.setattr(Cluster, "__init__", lambda self: None)
+    monkeypatch.setattr(Cluster, "submit", lambda self, job: running)
+    monkeypatch.setattr(Cluster, "obstacle", obstacle)
+    monkeypatch.setattr(
+        "recombine.runs.sweep.wait", lambda fs, **_: ([f for f in fs if f.done()], 0)
+    )
+    _, jobs = plan(toy, [toy.configure()], [0], store=store)
+    run_jobs(jobs, Cluster(), lambda done, total, text: said.append(text))
+    assert said == ["", "no worker", "", "", "no worker", "", ""]
 
 
 def test_threads_of_one_process_do_not_mix_their_notes(toy, store, log):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from ctypes import CDLL
 from multiprocessing import resource_tracker
 from pathlib import Path
 from threading import Thread
+from typing import Any, TypeVar
 
 from recombine.core.error import Refused
+
+T = TypeVar("T")
+
+PATIENCE = 10.0  # seconds without a worker until a cluster is said to have none
 
 
 @contextmanager
@@ -83,4 +88,33 @@ def dask(address: str, timeout: str = "10s", files: Sequence[Path] = ()) -> Iter
     with client:
         for path in files:
             client.upload_file(str(path))
-        yield client.get_executor()
+        yield Cluster(client, address)
+
+
+class Cluster(Executor):
+    """A dask cluster as an executor, which notices when it has no workers."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        self.client = client
+        self.address = address
+        self._executor: Executor = client.get_executor()
+        self._asked = self._seen = time.monotonic()  # when workers were counted, and seen
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Give a job to some worker."""
+        return self._executor.submit(fn, *args, **kwargs)
+
+    def obstacle(self) -> str:
+        """Say that no worker has been connected for `PATIENCE` seconds; '' otherwise."""
+        now = time.monotonic()
+        if now - self._asked > PATIENCE / 5:
+            self._asked = now
+            with suppress(OSError, TimeoutError):  # a lost scheduler cancels the jobs by itself
+                if self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE):
+                    self._seen = time.monotonic()
+        if now - self._seen < PATIENCE:
+            return ""
+        return (
+            f"Waiting for workers; none is connected to {self.address}. The sweep goes on when one "
+            f"is; start it with 'dask worker {self.address}'."
+        )

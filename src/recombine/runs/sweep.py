@@ -19,6 +19,7 @@ from typing import Any
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Experiment
+from recombine.runs.executors import Cluster
 from recombine.runs.job import Job
 from recombine.runs.record import FAILED, Record, changed_default, ids, jsonable
 from recombine.runs.slurm import Part, part_of
@@ -127,10 +128,14 @@ def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None
     """Run jobs in this process, or on an executor; each writes its records when it finishes."""
     total = sum(len(job.seeds) for job in jobs)
     records: list[Record] = []
-    told = set[str]()
+    told, before = set[str](), ""
 
-    def tell(running: Iterable[Job], fresh: Sequence[Record] = ()) -> None:
-        """Report progress to `watch`, and each warning once, as soon as a run raises it."""
+    def tell(running: Iterable[Job], fresh: Sequence[Record] = (), obstacle: str = "") -> None:
+        """Report progress to `watch`, and each warning once, as soon as a run raises it.
+
+        An obstacle is reported whenever it appears.
+        """
+        nonlocal before
         done, notes = float(len(records)), [note for r in fresh for note in r.notes]
         for job in running:
             share, more = job.progress()
@@ -138,6 +143,8 @@ def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None
             notes += more
         new = [text for text in dict.fromkeys(notes) if text not in told]
         told.update(new)
+        new += [obstacle] * (obstacle not in ("", before))
+        before = obstacle
         for text in new or [""]:
             if watch:
                 watch(done, total, text)
@@ -167,7 +174,8 @@ def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None
             else:
                 problems.append(problem)
         records += fresh
-        tell(waiting.values(), fresh)
+        obstacle = executor.obstacle() if isinstance(executor, Cluster) and waiting else ""
+        tell(waiting.values(), fresh, obstacle)
     if problems:
         first = problems[0]
         if isinstance(first, Refused):
