@@ -113,6 +113,13 @@ APART: Run = {
 THREE: Run = {**APART, "objects": 3, "slots": 4, "restarts": 3, "steps": 8000, "batch": 32}
 # The same with two sprites that may hide each other.
 OVERLAP: Run = {**THREE, "apart": 0.0, "objects": 2, "slots": 3}
+# What differs from THREE in each single ablation; that of the restarts is stored with every run.
+SINGLE: dict[str, Run] = {
+    "sprites may overlap": {"apart": 0.0},
+    "6 numbers per slot": {"dim": 6},
+    "weak penalties": {"capacity": 0.05, "interaction": 20.0},
+    "the paper's encoder": {"encoder": "transformer"},
+}
 
 
 @dataclass(frozen=True)
