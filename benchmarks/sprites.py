@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.tasks.drawing.sprite import draw, reference
+from benchmarks.pillow import reference
+from recombine.tasks.drawing.sprite import draw
 from recombine.tasks.sprites import sprites as world
 
 MANY = 10_000

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from benchmarks.pillow import corners
 from PIL import Image, ImageDraw
 
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN
@@ -14,7 +15,6 @@ from recombine.papers.wiedemer2023 import sprites as wiedemer
 from recombine.papers.wiedemer2023.sprites_claims import same_size
 from recombine.runs.judge import judge
 from recombine.runs.record import Record, identify
-from recombine.tasks.drawing.sprite import corners
 
 ENTRY = EXPERIMENTS["wiedemer2023.sprites"]
 NAMES = [name for name, c in CLAIMS.items() if c.experiment == ENTRY.name]

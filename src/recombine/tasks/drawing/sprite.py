@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import colorsys
 from collections.abc import Callable
-from math import cos, pi, sin, sqrt
+from math import cos, pi, sqrt
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from recombine.core.error import Refused
 
 SHAPES = ("triangle", "square", "circle")
-SIDES = (3, 4, 30)  # a circle is a disk here, and has 30 sides in the reference
+SIDES = (3, 4)  # of the polygons
 FIRST = (pi / 2, pi / 4, 0.0)  # angle of the first corner
 PIXELS = 1 << 24  # of one channel, rendered at a time; bounds the memory
 FAR = 1e6  # pixels; outside every image
@@ -26,26 +24,15 @@ RADIUS = (2 / 27**0.25, 1 / sqrt(2), 1 / sqrt(pi))
 INNER = (RADIUS[0] / 2, 0.5, RADIUS[2])
 
 
-def corners(shape: int) -> NDArray[np.float64]:
-    """List the corners of a shape with area 1 around the origin, counterclockwise.
+def rainbow(hue: Tensor) -> Tensor:
+    """Convert hues in [0, 1] to red, green and blue on a new last axis; differentiable.
 
-    >>> corners(1).round(2).tolist()
-    [[0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5], [0.5, -0.5]]
-    """
-    n = SIDES[shape]
-    at = np.arange(n) * 2 * pi / n + FIRST[shape]
-    return np.stack([np.cos(at), np.sin(at)], axis=1) / sqrt(n * sin(pi / n) * cos(pi / n))
-
-
-def hsv(hue: Tensor, saturation: float = 1.0, value: float = 1.0) -> Tensor:
-    """Convert hues in [0, 1] to red, green and blue on a new last axis; differentiable in the hue.
-
-    >>> hsv(torch.tensor([0.0, 1 / 3, 0.5])).round(decimals=4).tolist()
+    >>> rainbow(torch.tensor([0.0, 1 / 3, 0.5])).round(decimals=4).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
     """
     six = 6 * hue.remainder(1)
     pure = torch.stack([(six - 3).abs() - 1, 2 - (six - 2).abs(), 2 - (six - 4).abs()], dim=-1)
-    return value * (1 - saturation + saturation * pure.clamp(0, 1))
+    return pure.clamp(0, 1)
 
 
 def sprites(
@@ -54,12 +41,9 @@ def sprites(
     shape: Tensor,
     scale: Tensor,
     hue: Tensor,
-    angle: Tensor | None = None,
     *,
     size: int,
     hard: bool = False,
-    grow: float | None = None,
-    chunk: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Render each sprite alone on black: colors (…, 3, size, size) and coverage (…, size, size).
 
@@ -69,30 +53,13 @@ def sprites(
 
     - shape: index into `SHAPES`
     - scale: square root of the area
-    - angle: degrees, counterclockwise
-    - hard: coverage is 1 if the pixel's center lies inside, else 0
-    - grow: pixels added on every side; by default 0, or 0.5 if hard, which matches Pillow
-    - chunk: rows rendered at a time
+    - hard: coverage is 1 if the pixel's center lies inside, else 0; shapes are half a pixel larger
+      on every side, as in Pillow
     """
     _check(size)
-    values = torch.broadcast_tensors(
-        x, y, shape.to(x), scale, hue, torch.zeros_like(x) if angle is None else angle
-    )
-    margin = (0.5 if hard else 0.0) if grow is None else grow
-    first = values[0]
-    pixels = size * size * (first[:1].numel() if first.ndim else 1)
-    rows = chunk or max(1, PIXELS // 4 // max(1, pixels))
-    if first.ndim < 2 or len(first) <= rows:
-        return _alone(*values, size=size, hard=hard, grow=margin)
-    pieces = zip(*[t.split(rows) for t in values], strict=True)
-    drawn = (_alone(*piece, size=size, hard=hard, grow=margin) for piece in pieces)
-    if torch.is_grad_enabled() and any(t.requires_grad for t in values):
-        rgb, cover = zip(*drawn, strict=True)
-        return torch.cat(rgb), torch.cat(cover)
-    out = first.new_empty(*first.shape, 3, size, size), first.new_empty(*first.shape, size, size)
-    for k, (colors, share) in enumerate(drawn):  # in place: no second copy of everything
-        out[0][k * rows : (k + 1) * rows], out[1][k * rows : (k + 1) * rows] = colors, share
-    return out
+    x, y, shape, scale, hue = torch.broadcast_tensors(x, y, shape.to(x), scale, hue)
+    share = _shares(x, y, shape, scale, size, hard)
+    return rainbow(hue)[..., None, None] * share[..., None, :, :], share
 
 
 def visible(cover: Tensor) -> Tensor:
@@ -107,19 +74,10 @@ def labels(cover: Tensor) -> Tensor:
     return torch.cat([1 - shown.sum(dim=-3, keepdim=True), shown], dim=-3).argmax(dim=-3)
 
 
-def parts(rgb: Tensor, cover: Tensor, *, alpha: bool = False) -> list[Tensor]:
-    """List the images of `sprites` as parts of a composition function; `alpha` adds opacity."""
-    if alpha:
-        full = (cover > 0)[..., None, :, :]
-        straight = rgb / torch.where(full, cover[..., None, :, :], 1)
-        rgb = torch.cat([straight, cover[..., None, :, :]], dim=-3)
-    return list(rgb.unbind(dim=-4))
-
-
 def compose(rgb: Tensor, cover: Tensor, combine: Callable[..., Tensor] | None = None) -> Tensor:
-    """Compose sprites with occlusion, the first on top, or with `combine(*parts)`."""
+    """Compose sprites with occlusion, the first on top, or with `combine` of their images."""
     if combine is not None:
-        return combine(*parts(rgb, cover))
+        return combine(*rgb.unbind(dim=-4))
     before = torch.cumprod(1 - cover, dim=-3)[..., :-1, None, :, :]
     return rgb[..., 0, :, :, :] + (rgb[..., 1:, :, :, :] * before).sum(dim=-4)
 
@@ -147,7 +105,6 @@ def draw(
     shape: Tensor,
     scale: Tensor,
     hue: Tensor,
-    angle: Tensor | None = None,
     *,
     size: int,
     finer: int = 1,
@@ -164,10 +121,10 @@ def draw(
         raise Refused(f"draw() needs arguments of shape (points, sprites); got {tuple(x.shape)}.")
     if not ((shape >= 0) & (shape < len(SHAPES)) & (shape == shape.round())).all():
         raise Refused(f"Shapes are {', '.join(SHAPES)}, counted from 0 to 2; got another number.")
-    geometry = [t.detach().expand_as(x) for t in (x, y, scale, angle) if t is not None]
+    geometry = [t.detach().expand_as(x) for t in (x, y, scale)]
     n, k = x.shape
     shape, dtype, side = shape.expand_as(x), dtype or x.dtype, size * finer
-    color = (255 * hsv(hue.detach().expand_as(x))).floor_()
+    color = (255 * rainbow(hue.detach().expand_as(x))).floor_()
     if packed := dtype == torch.uint8 and finer == 1:
         ink = torch.cat([color, torch.zeros_like(color[..., :1])], dim=-1).byte().view(torch.int32)
     else:
@@ -198,78 +155,15 @@ def drawn(latents: Tensor, size: int, finer: int = 1) -> Tensor:
     return image
 
 
-def reference(
-    x: Tensor,
-    y: Tensor,
-    shape: Tensor,
-    scale: Tensor,
-    hue: Tensor,
-    angle: Tensor | None = None,
-    *,
-    size: int,
-) -> Tensor:
-    """Reference for `draw` with Pillow's polygons: bytes (n, 3, size, size).
-
-    Equal to Spriteworld without anti-aliasing. A circle has 30 sides; Pillow rounds corners to
-    whole pixels and includes edges.
-    """
-    from PIL import Image, ImageDraw
-
-    columns = [t.detach().cpu().double().expand_as(x).numpy() for t in (x, y, shape, scale, hue)]
-    turned = np.zeros(x.shape) if angle is None else np.deg2rad(angle.detach().cpu().numpy())
-    outlines = [corners(s) for s in range(len(SHAPES))]
-    out = np.zeros((*x.shape[:1], size, size, 3), dtype=np.uint8)
-    for i, rows in enumerate(np.stack([*columns, np.broadcast_to(turned, x.shape)], axis=-1)):
-        image = Image.new("RGB", (size, size))
-        pen = ImageDraw.Draw(image)
-        for a, b, kind, length, tint, turn in rows[::-1].tolist():
-            across, up = outlines[int(kind)].T * length
-            if turn:
-                across, up = (
-                    cos(turn) * across - sin(turn) * up,
-                    sin(turn) * across + cos(turn) * up,
-                )
-            corner = np.stack([(across + a) * size, (up + b) * size], axis=1)
-            ink = tuple(int(255 * c) for c in colorsys.hsv_to_rgb(tint, 1.0, 1.0))
-            pen.polygon(list(map(tuple, corner.tolist())), fill=ink)
-        out[i] = np.asarray(image)[::-1]  # Pillow counts rows from the top
-    return torch.from_numpy(out).permute(0, 3, 1, 2)
-
-
 def _check(size: int) -> None:
     if size < 1:
         raise Refused(f"Images need a side of at least 1 pixel; got {size}.")
 
 
-def _alone(
-    x: Tensor,
-    y: Tensor,
-    shape: Tensor,
-    scale: Tensor,
-    hue: Tensor,
-    angle: Tensor,
-    *,
-    size: int,
-    hard: bool,
-    grow: float,
-) -> tuple[Tensor, Tensor]:
-    share = _shares(x, y, shape, scale, angle, size, hard, grow)
-    return hsv(hue)[..., None, None] * share[..., None, :, :], share
-
-
-def _shares(
-    x: Tensor,
-    y: Tensor,
-    shape: Tensor,
-    scale: Tensor,
-    angle: Tensor,
-    size: int,
-    hard: bool,
-    grow: float,
-) -> Tensor:
+def _shares(x: Tensor, y: Tensor, shape: Tensor, scale: Tensor, size: int, hard: bool) -> Tensor:
     """Coverage of each pixel by a sprite: a product over the sides of a polygon."""
-    kind = shape.round().long()
-    normal, inner = _sides(kind, angle, x)
+    kind, grow = shape.round().long(), 0.5 if hard else 0.0
+    normal, inner = _sides(kind, x)
     centers = torch.arange(size, dtype=x.dtype, device=x.device) + 0.5
     across = centers - (x * size)[..., None]
     up = centers.flip(0) - (y * size)[..., None]
@@ -289,9 +183,9 @@ def _shares(
     return torch.where((kind == 2)[..., None, None], disk, polygon)
 
 
-def _sides(kind: Tensor, angle: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+def _sides(kind: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     """Normals (…, 4, 2) and distances (…, 4) of sides; a triangle's fourth side is far away."""
-    turns = [[FIRST[s] + (2 * i + 1) * pi / n for i in range(4)] for s, n in ((0, 3), (1, 4))]
+    turns = [[FIRST[s] + (2 * i + 1) * pi / n for i in range(4)] for s, n in enumerate(SIDES)]
     apart = [[*[INNER[0]] * 3, FAR], [INNER[1]] * 4]
     tables = [
         torch.tensor([*t, t[1]], dtype=like.dtype, device=like.device) for t in (turns, apart)
@@ -302,7 +196,6 @@ def _sides(kind: Tensor, angle: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         raise Refused(
             f"Shapes are {', '.join(SHAPES)}, counted from 0 to 2; got another number."
         ) from None
-    at = at + torch.deg2rad(angle)[..., None]
     return torch.stack([at.cos(), at.sin()], dim=-1), inner
 
 
@@ -326,41 +219,34 @@ def _paint(canvas: Tensor, layer: list[Tensor], shape: Tensor, ink: Tensor, side
             flat.scatter_(0, pixels, _repeat(colors[:, c], counts, total))
 
 
-def _spans(
-    kind: int, side: int, x: Tensor, y: Tensor, scale: Tensor, angle: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def _spans(kind: int, side: int, x: Tensor, y: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     """First pixel and length of each row of each sprite.
 
     A pixel is inside if its center is, after the shape has grown by half a pixel.
     """
     near = INNER[kind] * side * scale + 0.5  # from the center to a side
-    n, center = SIDES[kind], y * side - 0.5
-    if kind == 2:
+    center, disk = y * side - 0.5, kind == 2
+    if disk:
         low, high = -near, near
     else:
+        n = SIDES[kind]
         at = torch.arange(n, dtype=x.dtype, device=x.device) * (2 * pi / n) + FIRST[kind]
-        at = at[None] if angle is None else at + torch.deg2rad(angle)[:, None]
         tips = at.sin() * (near / cos(pi / n))[:, None]
         low, high = tips.amin(dim=1), tips.amax(dim=1)
     height = int((high - low).max()) + 2
     row = (center + low).ceil_()[:, None] + torch.arange(height, dtype=x.dtype, device=x.device)
     up = row - center[:, None]  # rows count from below
-    if kind == 2:
+    if disk:
         right = ((near * near)[:, None] - up * up).clamp_(min=0).sqrt_()
         left = -right
     else:  # a side, across = cut + slope * up, bounds a row on the left or right
         over, above = (at + pi / n).cos(), (at + pi / n).sin()
         over = torch.where(over.abs() < 1e-6, 1e-6, over)
         cut, slope, ends = near[:, None] / over, -above / over, over > 0
-        if angle is None:  # the sides are the same for all sprites
-            sides = [(cut[:, i, None], slope[0, i].item(), ends[0, i].item()) for i in range(n)]
-            steep = [(torch.add(c, up, alpha=k), e) for c, k, e in sides if abs(k) < 1e3]
-            right = torch.stack([line for line, e in steep if e]).amin(dim=0)
-            left = torch.stack([line for line, e in steep if not e]).amax(dim=0)
-        else:
-            cut, slope, ends, up = cut[..., None], slope[..., None], ends[..., None], up[:, None]
-            right = torch.where(ends, cut, FAR).addcmul(torch.where(ends, slope, 0), up).amin(1)
-            left = torch.where(ends, -FAR, cut).addcmul(torch.where(ends, 0, slope), up).amax(1)
+        sides = [(cut[:, i, None], slope[i].item(), ends[i].item()) for i in range(n)]
+        steep = [(torch.add(c, up, alpha=k), e) for c, k, e in sides if abs(k) < 1e3]
+        right = torch.stack([line for line, e in steep if e]).amin(dim=0)
+        left = torch.stack([line for line, e in steep if not e]).amax(dim=0)
     shift = (x * side - 0.5)[:, None]
     begin = left.add_(shift).ceil_().clamp_(0, side)
     length = right.add_(shift).floor_().add_(1).clamp_(0, side).sub_(begin).clamp_(min=0)
