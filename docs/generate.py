@@ -105,7 +105,7 @@ def ablation(records: Iterable[Record]) -> str:
     columns = {"J-ARI": "j_ari_id", "JIS": "jis_id", "R²": "r2_id", "KL (nats)": "kl"}
     columns |= {"R², recombined": "r2_recombined", "J-ARI of the first restart": "j_ari_1"}
     lines = [f"| setting | seeds | {' | '.join(columns)} |", "| --- " * (len(columns) + 2) + "|"]
-    for name in sorted(settings, key=place_of):
+    for name in sorted(settings, key=lambda name: place_of(settings[name][0].config)):
         runs = settings[name]
         cells = [name, str(len(runs))]
         for score in columns.values():

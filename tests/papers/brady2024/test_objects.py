@@ -12,8 +12,12 @@ from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
 from recombine.maps.slots import Slotted
+from recombine.papers.brady2024 import objects_claims
+from recombine.papers.brady2024.figures.objects import label
 from recombine.papers.brady2024.objects import (
     APART,
+    SINGLE,
+    THREE,
     Ablation,
     build,
     choose,
@@ -25,6 +29,7 @@ from recombine.papers.brady2024.objects import (
     recombined,
     world,
 )
+from recombine.runs.record import jsonable
 
 SMOKE = EXPERIMENTS["brady2024.objects"].configure("smoke")
 SMALL = replace(Ablation(), shown=32, asked=24, looked=16, mixed=24)
@@ -195,3 +200,18 @@ def test_impossible_configs_are_refused():
         rare(replace(SMALL, objects=1))
     with pytest.raises(Refused, match="between 0 and 1"):
         rare(replace(SMALL, hidden=1.0))
+
+
+def test_every_setting_of_a_claim_or_ablation_has_its_own_name():
+    names = "both", "none", "capacity", "interaction", "fast", "slot_attention"
+    runs = [
+        *objects_claims.runs("quick").values(),
+        *objects_claims.overlapping(*names)("quick").values(),
+    ]
+    runs += [{**THREE, **change} for change in SINGLE.values()]
+    experiment = EXPERIMENTS["brady2024.objects"]
+    labels = [label(jsonable(experiment.configure("quick", **run))) for run in runs]
+    assert len(set(labels)) == len(runs)
+    assert label(jsonable(Ablation())) == "both penalties, first setting"
+    assert labels[0] == "both penalties, three apart"
+    assert labels[-1] == "both penalties, the paper's encoder"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from recombine.core.registry import figure
+from recombine.papers.brady2024.objects import SINGLE, THREE
 from recombine.report.colors import HELD, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, picture, seed_rows
@@ -19,41 +20,60 @@ SCORES = {
     "r2": "R² of the reconstruction",
     "r2_recombined": "R² of recombined slots",
 }
-ORDER = (
-    "no penalty, three sprites apart",
-    "both penalties, three sprites apart",
-    "no penalty, two apart, 4 restarts",
-    "both penalties, two apart, 4 restarts",
-    "no penalty, two apart, 2 restarts",
-    "both penalties, two apart, 2 restarts",
+PENALTIES = (
     "no penalty",
     "capacity only",
     "interaction only",
     "both penalties",
     "both, fast rise",
     "Slot Attention, masks",
-    "strong penalties, stopped early",
+    "strong, stopped early",
 )
+SETTINGS = (
+    "three apart",
+    *SINGLE,
+    "two that overlap",
+    "two apart, 4 restarts",
+    "two apart, 2 restarts",
+    "first setting",
+)
+STRIPS = 8  # settings of which images are shown
 
 
-def label(config: Mapping[str, Any]) -> str:
-    """Name the penalties of a run, and its setting unless sprites overlap."""
+def penalty(config: Mapping[str, Any]) -> str:
+    """Name the penalties of a run."""
     if config["decoder"] == "broadcast":
         return "Slot Attention, masks"
     parts = [name for name in ("capacity", "interaction") if config[name]]
-    name = "both penalties" if len(parts) == 2 else f"{parts[0]} only" if parts else "no penalty"
+    if len(parts) < 2:
+        return f"{parts[0]} only" if parts else "no penalty"
+    if config["steps"] < 2000:
+        return "strong, stopped early"
+    return "both, fast rise" if config["rise"] <= 0.2 else "both penalties"
+
+
+def setting(config: Mapping[str, Any]) -> str:
+    """Name the scenes and the training of a run."""
+    for name, change in SINGLE.items():
+        if all(config.get(k) == v for k, v in {**THREE, **change}.items()):
+            return name
+    if config["objects"] == 3:
+        return "three apart"
     if config.get("apart"):
-        if config["objects"] == 3:
-            return f"{name}, three sprites apart"
-        return f"{name}, two apart, {config['restarts']} restarts"
-    if len(parts) == 2 and config["interaction"] > 40:
-        return "strong penalties, stopped early"
-    return "both, fast rise" if len(parts) == 2 and config["rise"] <= 0.2 else name
+        return f"two apart, {config['restarts']} restarts"
+    return "two that overlap" if config.get("restarts", 1) > 1 else "first setting"
 
 
-def place_of(name: str) -> tuple[int, str]:
-    """Sort by `ORDER`; other settings follow."""
-    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+def label(config: Mapping[str, Any]) -> str:
+    """Name a run by its penalties and setting."""
+    return f"{penalty(config)}, {setting(config)}"
+
+
+def place_of(config: Mapping[str, Any]) -> tuple[int, int]:
+    """Sort by setting, then by penalties; other settings follow."""
+    name = setting(config)
+    where = SETTINGS.index(name) if name in SETTINGS else len(SETTINGS)
+    return where, PENALTIES.index(penalty(config))
 
 
 @figure("brady2024.objects")
@@ -68,7 +88,7 @@ def scores_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
             groups.setdefault(label(r.config), []).append(r)
     if not groups:
         return None
-    names = sorted(groups, key=place_of)
+    names = sorted(groups, key=lambda name: place_of(groups[name][0].config))
     left, wide, gap, height = 226, 150, 26, 34 * len(names)
     figure = Figure(left + len(SCORES) * (wide + gap), height + 82)
     for s, (score, title) in enumerate(SCORES.items()):
@@ -95,7 +115,7 @@ def _values(records: Sequence[Record], score: str, kind: str) -> list[float]:
 @figure("brady2024.objects")
 def slots_of_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Scenes, their reconstructions, and each pixel in the color of the slots on which it depends
-    (brighter where the scene is); one seed per setting.
+    (brighter where the scene is); one seed of each of the first settings.
     """
     return _strips(records, arrays_of, ("drawn", "maps"))
 
@@ -103,7 +123,7 @@ def slots_of_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
 @figure("brady2024.objects")
 def attention_of_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Scenes, and each pixel in the color of the slots it attends to, averaged over heads and
-    layers of the decoder; one seed per setting.
+    layers of the decoder; one seed of each of the first settings.
     """
     return _strips(records, arrays_of, ("attention",))
 
@@ -120,7 +140,9 @@ def colored(maps: Any, scene: Any) -> Any:
 def _strips(records: Sequence[Record], arrays_of: Arrays, layers: Sequence[str]) -> Figure | None:
     """Lay out scenes in a first row, and below it the layers of each setting."""
     settings: dict[str, Mapping[str, Any]] = {}
-    for r in sorted(records, key=lambda r: (place_of(label(r.config)), r.seed)):
+    for r in sorted(records, key=lambda r: (place_of(r.config), r.seed)):
+        if len(settings) == STRIPS:
+            break
         if label(r.config) not in settings and f"{layers[0]}_id" in (arrays := arrays_of(r)):
             settings[label(r.config)] = arrays
     if not settings:
