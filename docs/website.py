@@ -99,7 +99,7 @@ def narrow(text: str) -> str:
         elif len(cells) == 11:
             claim, role, number, source, value, ends, seeds, size, verdict, why, oracle = cells
             remarks = role if oracle == "–" else f"{role}; oracle: {oracle}"
-            ours = f"{value} {ends}".replace(", ", ",\N{NO-BREAK SPACE}")
+            ours = unbroken(value, ends)
             many, start, first = seeds.partition(" from ")
             count = f"{many} seed{'s' * (many != '1')}{start}{first}, {size}"
             folded = ((claim, remarks), (number, source), (ours, count))
@@ -107,6 +107,15 @@ def narrow(text: str) -> str:
             line = f"| {' | '.join([*pairs, verdict, why])} |"
         lines.append(line)
     return "\n".join(lines)
+
+
+def unbroken(*numbers: str) -> str:
+    """Write numbers that no line breaks, at the sign of an exponent, say.
+
+    >>> unbroken("1e-14", "[0, 1]")
+    '<span class="number">1e-14</span> <span class="number">[0, 1]</span>'
+    """
+    return " ".join(f'<span class="number">{number}</span>' for number in numbers if number)
 
 
 def relocate(text: str, source: str) -> str:
@@ -176,7 +185,8 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
     ]
     for j in judged:
         if j.claim.role == "headline":
-            ours = " ".join(measured(*j.verdict.numbers)).replace(", ", ",\N{NO-BREAK SPACE}")
+            value, ends = measured(*j.verdict.numbers)
+            ours = unbroken(value, ends if j.verdict.seeds > 1 else "")
             cells = [j.claim.sentence, j.claim.paper or "–", ours, f"**{j.verdict.outcome}**"]
             lines.append(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in cells)} |")
     return "\n".join([*lines, "", "```bibtex", paper.bibtex, "```"])

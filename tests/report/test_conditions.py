@@ -50,6 +50,17 @@ def test_a_claim_names_its_runs():
     assert conditions(records, both)[0].label == "the MLP"  # the more common name
 
 
+def test_a_number_is_no_name_and_underscores_are_spaces():
+    records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
+    runs = {"1e-05": {"decoder": "mlp"}, "the_cnn": {"decoder": "cnn"}}
+    assert [c.label for c in conditions(records, [claim(runs)])] == ["mlp", "the cnn"]
+
+
+def test_runs_are_told_apart_by_what_they_are_rather_than_by_their_training():
+    records = records_of({"depth": 2, "lr": 0.1}, {"depth": 3, "lr": 0.2})
+    assert [c.label for c in conditions(records)] == ["depth=2", "depth=3"]
+
+
 def test_two_runs_of_one_name_stay_apart():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
     claims = [claim({"plain": {"decoder": "mlp"}}), claim({"plain": {"decoder": "cnn"}})]

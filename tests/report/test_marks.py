@@ -23,6 +23,11 @@ def test_words_are_escaped_and_lines_are_stacked_around_the_middle():
     assert text(5, 20, "") == ""
 
 
+def test_a_label_on_its_line_is_cleared_in_the_color_of_the_page():
+    assert "paint-order" not in text(5, 20, "p = 1")
+    assert "paint-order:stroke;stroke:var(--paper" in text(5, 20, "p = 1", clear=True)
+
+
 @pytest.mark.parametrize(
     ("style", "shape", "count"),
     [("o", "<circle", 2), ("s", "<rect", 2), ("D", "<polygon", 2), ("x", "M", 2), ("-", "L", 1)],

@@ -117,6 +117,13 @@ def test_page_opens_with_the_paper(rich_page):
     assert 'data-copy="recombine reproduce liang2025"' in text
 
 
+def test_a_finding_says_what_its_number_must_be_and_the_page_what_verdicts_mean(rich_page):
+    card = re.search(r'<ul class="findings".*?</ul>', rich_page, re.DOTALL)[0]
+    assert re.search(r"<small[^>]*>error, needed above 0.5</small>", card)
+    meaning = re.search(r'<p class="meaning">.*?</p>', rich_page)[0]
+    assert all(word in meaning for word in ("holds", "does not hold", "inconclusive"))
+
+
 def test_a_claim_links_to_its_runs_records_and_source_line(smoke, judged, tmp_path):
     store, records = smoke
     where = tmp_path / "pages" / "report.html"
@@ -216,6 +223,15 @@ def test_many_conditions_are_listed_and_the_first_are_drawn(tmp_path):
     text = page(Store(tmp_path), records, [])
     assert f"The first {MOST} conditions are drawn" in text
     assert f"k={MOST + 2}" in text
+
+
+def test_numbers_without_randomness_have_no_seeds(tmp_path):
+    record = Record("a", "lippl2025.phases", "quick", {}, 0, scores={"mismatches": 0.0})
+    text = page(Store(tmp_path), [record], [])
+    assert "1 condition, computed without randomness." in text
+    assert "One dot per seed" not in text
+    other = replace(record, experiment="mine.own")
+    assert "1 condition, 1 seed. One dot per seed" in page(Store(tmp_path), [other], [])
 
 
 def test_arrays_are_read_once(smoke, judged, monkeypatch):

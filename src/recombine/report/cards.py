@@ -62,10 +62,10 @@ class ClaimCard:
         return LOOKS[self.judged.verdict.outcome]
 
     @property
-    def quantity(self) -> str:
-        """What its number measures: the reason of its verdict up to the bound."""
-        quantity, bound, _ = self.judged.verdict.why.partition(", needed ")
-        return quantity if bound else ""
+    def bound(self) -> str:
+        """What its number measures and must be: the reason of its verdict up to the bound."""
+        stated = re.match(r".*, needed [^;(]*", self.judged.verdict.why)
+        return stated[0].strip() if stated else ""
 
     @property
     def command(self) -> str:
@@ -186,7 +186,7 @@ def _runs(judged: Judged, section: Section | None, store: Store, page: Path | No
         changes = ", ".join(f"{field}={value}" for field, value in run.items())
         runs.append(
             Run(
-                name=name,
+                name=name.replace("_", " "),
                 changes="" if changes == name else changes,
                 place=f"{section.mark}-{i}" if section and condition else "",
                 records=[

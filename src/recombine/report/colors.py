@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Inks of the page, with what they are where there is no page.
-INK, MUTED = "currentColor", "var(--muted, #777)"
+INK, MUTED, PAPER = "currentColor", "var(--muted, #777)", "var(--paper, #fff)"
 SEEN, HELD = "var(--seen, #2767a8)", "var(--held, #c04f27)"
 LINES = tuple(f"var(--line-{i}, currentColor)" for i in range(8))
 

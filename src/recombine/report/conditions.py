@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -10,7 +11,7 @@ from functools import cache, cached_property
 from typing import Any, Literal, get_args, get_origin
 
 from recombine.core.claim import Claim
-from recombine.core.experiment import EXPERIMENTS, Experiment, field_types
+from recombine.core.experiment import EXPERIMENTS, Experiment, Training, field_types
 from recombine.runs.record import DONE, Record, jsonable
 
 Config = Mapping[str, Any]
@@ -98,19 +99,27 @@ def _claimed_names(
         for name, run in claim.runs(size).items():
             if experiment and claim.experiment == experiment.name and not _automatic(name):
                 key = key_of(jsonable(experiment.configure(size, **run)), experiment)
-                votes.setdefault(key, Counter())[name] += 1
+                votes.setdefault(key, Counter())[name.replace("_", " ")] += 1
     return {key: names.most_common(1)[0][0] for key, names in votes.items()}
 
 
 def _automatic(name: str) -> bool:
-    """Tell whether a run's name was made of the fields that it changes."""
-    return "=" in name or name == "default"
+    """Tell whether a run's name was made of the fields that it changes, or is a mere number.
+
+    >>> _automatic("depth=2"), _automatic("1e-05"), _automatic("depth 2")
+    (True, True, False)
+    """
+    return bool(re.fullmatch(r"default|.*=.*|[-+.\de]+", name))
 
 
 def _telling_fields(configs: Sequence[Config], experiment: Experiment | None) -> list[str]:
-    """Choose few fields that tell all configurations apart, words before numbers."""
+    """Choose few fields that tell all configurations apart.
+
+    Words come before numbers, and these before how the training is done.
+    """
     differ = varying(configs, experiment.name if experiment else "")
-    differ.sort(key=lambda f: all(_is_number(c.get(f)) for c in configs))
+    training = {f.name for f in fields(Training)}
+    differ.sort(key=lambda f: (f in training, all(_is_number(c.get(f)) for c in configs)))
     telling: list[str] = []
     while differ and _distinct(configs, telling) < len(configs):
         best = max(differ, key=lambda f: _distinct(configs, [*telling, f]))

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.report.colors import INK
+from recombine.report.colors import INK, PAPER
 from recombine.report.scale import Scale
 
 Dash = Literal["", "dashed", "dotted"]
@@ -27,13 +27,19 @@ def text(
     align: Literal["start", "middle", "end"] = "start",
     bold: bool = False,
     turned: bool = False,
+    clear: bool = False,
 ) -> str:
-    """Write text whose lines are centered at `y`; it begins, is centered or ends at `x`."""
+    """Write text whose lines are centered at `y`; it begins, is centered or ends at `x`.
+
+    - turned: write upwards
+    - clear: clear what is below the letters, for a label on its line
+    """
     if not words:
         return ""
     rows = words.split("\n")
     first = y + 0.36 * size - 0.6 * size * (len(rows) - 1)
     style = f"fill:{color};font-size:{size:g}px" + ";font-weight:600" * bold
+    style += f";paint-order:stroke;stroke:{PAPER};stroke-width:4px" * clear
     anchor = f' text-anchor="{align}"' * (align != "start")
     if turned:
         at = f'transform="translate({x:.4g} {y:.4g}) rotate(-90)" dy="{0.36 * size:.3g}"'

@@ -23,8 +23,13 @@ def heat_maps(
     *,
     columns: int = 4,
     names: Sequence[str] = ("factor 1", "factor 2"),
+    side: float = 190,
 ) -> Figure:
     """Draw labelled maps of two factors side by side on one color scale.
+
+    - columns: maps in a row, at most
+    - names: of the two factors
+    - side: of the largest map, in pixels
 
     Tables are indexed [x, y]; x runs to the right and y downwards, as in an image.
     """
@@ -32,7 +37,7 @@ def heat_maps(
     if not flat or any(error.ndim != 2 for error, _ in flat.values()):
         raise Refused("heat_maps() needs one table or more, each with two factors or more.")
     columns = min(columns, len(flat))
-    sides = [_sides(error.shape, 190) for error, _ in flat.values()]
+    sides = [_sides(error.shape, side) for error, _ in flat.values()]
     width, height = max(w for w, _ in sides) + 34, max(h for _, h in sides) + 62
     figure = Figure(columns * width + 104, ceil(len(flat) / columns) * height)
     for i, ((label, (error, support)), (w, h)) in enumerate(zip(flat.items(), sides, strict=True)):

@@ -91,6 +91,12 @@ class Section:
         return self.name.partition(".")[2].replace("_", " ") or self.name
 
     @property
+    def exact(self) -> bool:
+        """Whether its numbers do not depend on a seed."""
+        experiment = EXPERIMENTS.get(self.name)
+        return experiment is not None and not experiment.stochastic
+
+    @property
     def seeds(self) -> int:
         """How many different seeds were run."""
         return len({r.seed for c in self.conditions for r in c.records})

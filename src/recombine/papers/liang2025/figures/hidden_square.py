@@ -88,10 +88,11 @@ def plain(records: Sequence[Record], decoder: str) -> list[Record]:
 
 @figure("liang2025.hidden_square")
 def error_maps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Error at every position of the bump for each decoder, code and cure, mean over seeds; the
-    held-out square is outlined.
+    """Error of each decoder at each position of the bump, divided by a blank image's, mean over
+    seeds; positions in the outlined square were held out of training. Stripes are further training
+    images, of one factor alone.
 
-    Of several depths, the middle one is shown. Errors are divided by a blank image's.
+    Of several depths, the middle one is shown.
     """
     maps = {}
     for which, runs in kinds(records).items():

@@ -56,8 +56,8 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     s = np.linspace(0.01, 0.5, 60)
     for p in (1, 2, 3, 4, 5):
         axes.plot(s, [slope(p, v) for v in s], color=LINES[p - 1])
-        word = f"{'p = ' * (p == 5)}{p}\N{EN SPACE}"
-        axes.text(0.196, slope(p, 0.2) + 0.012, word, color=LINES[p - 1], align="end")
+        word = f"p = {p}" if p == 5 else f"{p}"
+        axes.text(0.17, slope(p, 0.17), word, color=LINES[p - 1], align="middle", clear=True)
     for r in records:
         if not r.config["ridge"]:
             axes.plot(r.config["salience"], r.scores["slope"], "o", color=INK, size=5)
@@ -69,10 +69,9 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
 
 @figure("lippl2025.networks")
 def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Slope of held-out sums in trained networks, one dot per seed, and the kernel's prediction.
-
-    Rows are training supports, with large (lazy) or small (rich) initial weights; bars are means,
-    diamonds the kernel's predictions. Correct sums have slope 1 (dashed).
+    """Slope of held-out sums in trained networks, by training sums and size of initial weights
+    (large: lazy, small: rich): one dot per seed, a bar at the mean. Diamonds: the kernel's
+    prediction. Dashed: correct sums.
     """
     from recombine.theory.leak import slope
 
@@ -88,8 +87,8 @@ def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figu
         f"{preset}, {'rich' if rich else 'lazy'}": {"slope": [r.scores["slope_ood"] for r in runs]}
         for (preset, rich), runs in ordered
     }
-    figure = Figure(460, 34 * len(rows) + 60)
-    axes = figure.place(140, 10, 300, 34 * len(rows))
+    figure = Figure(384, 32 * len(rows) + 60)
+    axes = figure.place(112, 10, 260, 32 * len(rows))
     seed_rows(axes, rows, {"slope": LINES[0]})
     for i, ((preset, _), runs) in enumerate(ordered):
         depths = {r.config["depth"] for r in runs} & set(RELU_PAIRS)
