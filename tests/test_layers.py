@@ -41,7 +41,8 @@ LAYERS = (
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "audits", "lab", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
-READERS = ("tasks/banks/", "tables/read", "tables/lists", "tables/datasets")  # read the disk
+# These read the disk.
+READERS = ("tasks/banks/", "tables/files", "tables/read", "tables/lists", "tables/datasets")
 
 DISK_AND_CLOCK = {"glob", "io", "os", "pathlib", "pickle", "shutil", "socket", "subprocess"}
 DISK_AND_CLOCK |= {"tempfile", "time"}

@@ -1,5 +1,6 @@
 """The process of a command: signals end it whole, and no stream, locale or name makes it crash."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from recombine.cli.main import main
+from recombine.cli.main import COMMANDS, main
 from recombine.runs.store import Store
 
 SQUARE = "liang2025.hidden_square"
@@ -104,6 +105,23 @@ def test_a_signal_leaves_no_orphan_and_no_traceback(tmp_path, number, workers):
     odd = ["Traceback", "InvalidState", "died unexpectedly"]
     assert not any(word in part for part in said for word in odd)
     assert ("Stopped. Finished runs are kept" in said[1]) == (number != "SIGKILL")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_only_commands_that_write_records_say_that_runs_are_kept(capsys, monkeypatch, name):
+    def stopped(words):
+        signal.raise_signal(signal.SIGTERM)
+
+    def unwritable(words):
+        raise OSError(errno.ENOSPC, "No space left on device", "page.html")
+
+    keeping = name in ("run", "sweep", "reproduce")
+    for command, code in ((stopped, 143), (unwritable, 2)):
+        monkeypatch.setitem(COMMANDS, name, command)
+        assert main([name]) == code
+        said = capsys.readouterr().err
+        assert ("Stopped." in said) == (command is stopped)
+        assert ("Finished runs are kept" in said) == keeping
 
 
 def test_a_records_folder_deleted_meanwhile_is_told(tmp_path):

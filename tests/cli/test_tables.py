@@ -153,7 +153,7 @@ def bad_files(folder):
     [
         ("certify", "needs a table first"),
         ("certify missing.csv", "There is no file"),
-        ("certify {t}x", "no ending that is known"),
+        ("certify {t}x", "Did you mean"),
         ("certify {empty}", "is empty"),
         ("certify {blank}", "is empty"),
         ("certify {header} --target y", "has 0 rows"),

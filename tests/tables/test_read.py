@@ -1,4 +1,7 @@
+import errno
 import gzip
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,9 +11,10 @@ import pytest
 import recombine as rc
 from recombine.core.error import Refused
 from recombine.tables.bins import cut, edges
+from recombine.tables.files import COLUMNS, check_names
 from recombine.tables.forecast import one_hot
 from recombine.tables.lists import combinations_of
-from recombine.tables.read import from_rows, read
+from recombine.tables.read import FACTORS, from_rows, read
 
 ROWS = {
     "shape": ["cup", "cup", "ball", "ball", "cup"],
@@ -220,8 +224,13 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path):
     refused("c.csv", b"a;b;y\n1;2;3\n1;3;4\n", "Is the separator ';'", factors=["a", "b"])
     refused("d.csv", "a,b\né,2\n".encode("latin-1"), "not text in utf-8")
     refused("e.csv", b"a,b\n1,2\n1,2,3,4\n", "cannot be read as csv")
-    refused("f.xlsx", b"PK", "no ending that is known")
-    refused("g.csv.gz", b"not packed", "cannot be read")
+    refused("f.xlsx", b"PK", "is a spreadsheet; a table is read from .* Save it as CSV")
+    refused("f.odd", b"a,b\n", "no format that is known .* Save it as CSV")
+    refused("f.csv", b"PK\x03\x04", "f.csv is a spreadsheet or a ZIP archive although")
+    refused("o.csv", gzip.compress(b"a,b\n"), "o.csv is gzipped although its name ends in .csv")
+    refused("q.csv", b"a" * 200_000 + b",b\n1,2\n", "cannot be read as csv: field larger than")
+    refused("p.csv", b"PAR1", "is a Parquet file although")
+    refused("g.csv.gz", b"not packed", "cannot be read .* damaged or not gzipped; pack it again")
     refused("h.parquet", b"not parquet", "cannot be read as parquet")
     refused("j.csv", b"a,a,b\n1,2,3\n1,3,4\n", "Two columns are called 'a'")
     refused("k.csv", "a,b\n1,2\n".encode("utf-16"), "as in --encoding utf-16")
@@ -231,14 +240,83 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path):
     packed[30:40] = bytes(10)
     refused("n.csv.gz", bytes(packed), "cannot be read")
     refused("i.csv", b"a;b\n1;2\n1;3\n", "one character", separator=";;")
-    with pytest.raises(Refused, match="There is no file"):
-        read(tmp_path / "missing.csv")
     with pytest.raises(Refused, match="cannot be read from int"):
         read(3)
     with pytest.raises(Refused, match="one dictionary per row"):
         read([1, 2])
     latin = csv(tmp_path / "l.csv", encoding="latin-1")
     assert read(latin, ["shape", "aryl halide"], encoding="latin-1").rows == 5
+
+
+def test_a_path_that_is_no_file_is_refused_with_what_is_there(tmp_path, monkeypatch):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name in ("colors.csv", "shapes.csv.gz", "notes.doc"):
+        (folder / name).write_text("a,b\n")
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "link.csv").symlink_to("gone.csv")
+
+    def refused(path, *sentences):
+        with pytest.raises(Refused) as caught:
+            read(path)
+        assert [s for s in sentences if s not in str(caught.value)] == [], str(caught.value)
+
+    near, full = repr(str(folder / "colors.csv")), repr(str(folder / "weights.csv"))
+    refused(folder / "colours.csv", f"There is no file {str(folder / 'colours.csv')!r}", near)
+    refused(
+        folder / "weights.csv", f"no file {full}", "It holds colors.csv, shapes.csv.gz.", "path"
+    )
+    refused(folder / "no" / "x.csv", "since there is no folder", "Name the file")
+    refused(folder, "is a folder", "It holds colors.csv, shapes.csv.gz.")
+    refused(folder / "pipe.csv", "is not a regular file", "Name a .csv")
+    refused(folder / "link.csv", "is a link to 'gone.csv', which does not exist")
+    refused("~nobody-of-this-name/x.csv", "There is no file '~nobody-of-this-name/x.csv'")
+    refused("x" * 3000 + ".csv", "cannot be read (File name too long)")
+    monkeypatch.setattr("recombine.tables.files.BYTES", 3)
+    with gzip.open(folder / "large.csv.gz", "wb") as file:
+        file.write(b"a,b\n")
+    refused(folder / "large.csv.gz", "holds more than 3 bytes", "Unpack it yourself")
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+    def forbid(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    path = csv(tmp_path / "mine.csv")
+    monkeypatch.setattr(Path, "read_bytes", forbid)  # root may read everything
+    with pytest.raises(Refused, match=r"mine.csv cannot be read \(Permission denied\). Check its"):
+        read(path)
+
+
+def test_too_many_columns_are_refused_at_once_and_some_of_many_are_read(tmp_path):
+    path, n = tmp_path / "wide.csv", FACTORS + 1
+    rows = [",".join(str(i * j % 3) for j in range(1, n + 1)) for i in range(1, 6)]
+    path.write_text("\n".join([",".join(f"c{i}" for i in range(n)), *rows]))
+    sentence = "1,001 factors because none are named; at most 1,000 .* --factors c0 c1"
+    with pytest.raises(Refused, match=sentence):
+        read(path)
+    assert read(path, ["c0", "c1"]).rows == 5
+    with pytest.raises(Refused, match="1,001 factors; at most"):
+        read(path, [f"c{i}" for i in range(n)])
+    path.write_text("," * COLUMNS + "\n1\n")
+    with pytest.raises(Refused, match="50,001 columns; at most 50,000 are read"):
+        read(path)
+
+
+def test_names_that_occur_twice_are_found_in_one_pass(tmp_path):
+    class Name(str):
+        """A name that counts how often it is compared."""
+
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    names = [Name(f"c{i}") for i in range(300)]
+    check_names(names)
+    assert Name.compared < 10 * len(names)
 
 
 def test_text_late_in_a_column_of_numbers_is_noticed(tmp_path):

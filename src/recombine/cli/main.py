@@ -52,6 +52,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     **TABLE_COMMANDS,
     "lab": lab,
 }
+KEEPING = ("run", "sweep", "reproduce")  # commands that write records
 
 
 def help_(words: list[str]) -> int:
@@ -89,6 +90,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _guarded(words: list[str]) -> int:
     """Run a command; what is refused, interrupted or cannot be written becomes an exit code."""
+    words = words or ["--help"]
     output = open_streams()
     try:
         with stoppable():
@@ -103,7 +105,8 @@ def _guarded(words: list[str]) -> int:
         return _refuse(str(problem))
     except KeyboardInterrupt as problem:
         with suppress(OSError):
-            print("\nStopped. Finished runs are kept; the same command continues.", file=sys.stderr)
+            more = " Finished runs are kept; the same command continues." * (words[0] in KEEPING)
+            print(f"\nStopped.{more}", file=sys.stderr)
         return getattr(problem, "code", 130)
     except BrokenPipeError:  # the reader, such as head, has seen enough
         mute()
@@ -112,13 +115,13 @@ def _guarded(words: list[str]) -> int:
         mute()
         where = f" {problem.filename}" if problem.filename else ""
         return _refuse(
-            f"The output or a file could not be read or written:{where} ({problem.strerror}). "
-            "Finished runs are kept."
+            f"The output or a file could not be read or written:{where} ({problem.strerror})."
+            + " Finished runs are kept." * (words[0] in KEEPING)
         )
 
 
 def _command(words: list[str]) -> int:
-    command, *rest = words or ["--help"]
+    command, *rest = words
     if any("\0" in word for word in words):
         raise Refused("An argument contains the character NUL, which no name can; remove it.")
     known = {"-h": help_, "--help": help_, "help": help_, "-V": version, "--version": version}

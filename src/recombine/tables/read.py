@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
+import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +13,17 @@ import numpy as np
 from recombine.core.error import Refused, nearest
 from recombine.tables.bins import cut, edges
 from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.files import check_names, load_file
 from recombine.tables.table import Table, name_of, space_of
 
 if TYPE_CHECKING:
     import polars
 
+FACTORS = 1000  # most factors of a table
 LEVELS = 10_000  # a column with more is taken for an identifier
 NUMBERS = 24  # a column with more different fractions is taken for continuous
 ALONE = 10  # rows from which a column with a level of its own in each is taken for an identifier
 CLASSES = 50  # a text target with more values is taken for an identifier
-FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
-FORMATS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
-MISSING = ("", "NA", "NaN", "nan")  # fields of a text file that hold no value
 LARGEST = 1e30  # larger targets overflow in the single precision of trees
 
 
@@ -58,6 +55,12 @@ def read(
     chosen = _names(factors)
     if factors is None:
         chosen = [c for c in frame.columns if c not in others]
+    if len(chosen) > FACTORS:
+        every = " because none are named" if factors is None else ""
+        raise Refused(
+            f"The table has {len(chosen):,} factors{every}; at most {FACTORS:,} are served. Name "
+            f"those that matter, as in --factors {' '.join(map(_quoted, chosen[:2]))}."
+        )
     pairs = [_rule(text, frame.columns) for text in chosen]
     named = dict(pairs)
     if len(named) < len(pairs):
@@ -114,6 +117,11 @@ def _names(given: Any) -> list[str]:
     return [str(n) for n in ([given] if isinstance(given, str | int) else given)]
 
 
+def _quoted(name: str) -> str:
+    """Write a name as a shell needs it, shortened."""
+    return shlex.quote(name if len(name) <= 40 else f"{name[:37]}...")
+
+
 def _kind(s: polars.Series) -> str:
     """What the levels of a column are in Python, where that is not text."""
     import polars as pl
@@ -128,7 +136,10 @@ def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.D
     import polars as pl  # here, since it takes a moment to load
 
     if isinstance(source, str | Path):
-        return _file(Path(source).expanduser(), separator, encoding)
+        path = Path(source)
+        with suppress(RuntimeError):  # there is no such user: it is a file called ~...
+            path = path.expanduser()
+        return load_file(path, separator, encoding)
     if isinstance(source, pl.LazyFrame):
         return source.collect()
     if isinstance(source, pl.DataFrame):
@@ -152,17 +163,12 @@ def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.D
         if hasattr(source, "__dataframe__"):
             return pl.from_dataframe(source)
     if isinstance(source, Mapping) or (hasattr(source, "columns") and hasattr(source, "keys")):
-        _check_names([str(k) for k in source.keys()])  # noqa: SIM118 (dataframes)
+        check_names([str(k) for k in source.keys()])  # noqa: SIM118 (dataframes)
         return _frame({str(k): source[k] for k in source.keys()})  # noqa: SIM118 (dataframes)
     raise Refused(
         f"A table cannot be read from {type(source).__name__}; give a path, a dataframe, a mapping "
         "of columns, a list of dictionaries or an array."
     )
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if twice := sorted({n for n in names if n and names.count(n) > 1}):
-        raise Refused(f"Two columns are called {twice[0]!r}; give each column a name of its own.")
 
 
 def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
@@ -211,95 +217,6 @@ def _absent(value: Any) -> bool:
     if value is None or (isinstance(value, float) and value != value):
         return True
     return type(value).__name__ in ("NAType", "NaTType")
-
-
-def _file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
-    import polars as pl
-
-    suffixes = [s.lower() for s in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
-    if suffix not in FORMATS:
-        raise Refused(
-            f"{path} has no ending that is known; use .csv, .tsv, .parquet or .jsonl, gzipped "
-            "or not."
-        )
-    try:
-        content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-    except FileNotFoundError:
-        raise Refused(f"There is no file {str(path)!r}.") from None
-    except (OSError, EOFError, zlib.error) as problem:
-        raise Refused(f"{path} cannot be read: {problem}.") from problem
-    if not content.strip():
-        raise Refused(f"{path.name} is empty; a table needs a header and rows.")
-    try:
-        if FORMATS[suffix] == "parquet":
-            return pl.read_parquet(io.BytesIO(content))
-        text = _decode(path.name, content, encoding)
-        if FORMATS[suffix] == "JSON lines":
-            return pl.read_ndjson(io.BytesIO(text), infer_schema_length=None)
-        mark = "\t" if suffix == ".tsv" and separator == "," else separator
-        if len(mark.encode()) != 1:
-            raise Refused(f"--separator needs one character; got {mark!r}.")
-        return _csv(text, mark)
-    except pl.exceptions.PolarsError as problem:
-        advice = {
-            "csv": "Check the separator, and that every row has as many fields as the header.",
-            "JSON lines": 'Write one object per line, as in {"shape": "cup", "y": 1}.',
-            "parquet": "Is it a Parquet file, and complete?",
-        }
-        raise Refused(
-            f"{path.name} cannot be read as {FORMATS[suffix]}: {str(problem).splitlines()[0]}. "
-            f"{advice[FORMATS[suffix]]}"
-        ) from problem
-
-
-def _decode(name: str, content: bytes, encoding: str) -> bytes:
-    """Return the content as UTF-8, or refuse it because it is not text in this encoding."""
-    try:
-        text = content.decode(encoding)
-    except (UnicodeDecodeError, LookupError) as problem:
-        guess = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        raise Refused(
-            f"{name} is not text in {encoding} ({problem}). Save it as UTF-8, or name its encoding "
-            f"as in --encoding {guess}."
-        ) from problem
-    return content if encoding.lower() in ("utf-8", "utf8") else text.encode()
-
-
-def _csv(text: bytes, separator: str) -> polars.DataFrame:
-    """Read CSV: a column is numbers if all of its fields are, else text as it is written."""
-    import polars as pl
-
-    if b"\n" not in text:
-        text = text.replace(b"\r", b"\n")
-    lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8-sig"), delimiter=separator)
-    header = [name.strip() for name in next((row for row in lines if row), [])]
-    _check_names(header)
-    frame = pl.read_csv(
-        io.BytesIO(text), separator=separator, infer_schema=False, raise_if_empty=False
-    )
-    if len(header) != frame.width:
-        header = frame.columns
-    return pl.DataFrame(
-        [_typed(s.alias(name)) for name, s in zip(header, frame, strict=True) if name]
-    )
-
-
-def _typed(s: polars.Series) -> polars.Series:
-    """Read text as numbers or truth values where all of it is; codes such as 007 stay text."""
-    import polars as pl
-
-    text = s.str.strip_chars()
-    text = text.set(text.is_in(MISSING), None)
-    for kind in (pl.Int64, pl.Float64):
-        numbers = text.cast(kind, strict=False)
-        if numbers.null_count() == text.null_count():
-            codes = text.str.contains(r"^[+-]?(0[0-9]|[0-9]{17,}$)")
-            return text if codes.any() else numbers
-    if text.drop_nulls().is_in(["true", "false"]).all():
-        return (text == "true").alias(s.name)
-    return text
 
 
 def _rule(text: str, columns: Sequence[str]) -> tuple[str, str]:
