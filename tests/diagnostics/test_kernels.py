@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from recombine.core.diagnostic import Observed, observe
 from recombine.core.error import Refused
 from recombine.core.task import Data
+from recombine.diagnostics import kernels
 from recombine.diagnostics.kernels import (
     all_features,
     feature_gram,
@@ -51,7 +52,7 @@ def test_features_are_read_from_a_named_layer():
     data = images(6)
     model = relu_mlp(data, width=7)
     assert layers(model) == ["0", "1", "2", "3", "4"]
-    h = features(model, data.x, "2", chunk=2)
+    h = features(model, data.x, "2")
     torch.testing.assert_close(h, model[:3](data.x))
     torch.testing.assert_close(feature_gram(model, data.x, "2"), h.double() @ h.double().T)
     assert not any(m._forward_hooks for m in model.modules())
@@ -142,12 +143,14 @@ def seen_cnn(size=10, **options) -> Observed:
 
 
 @pytest.mark.parametrize("room", [1 << 28, 3000])
-@pytest.mark.parametrize("chunk", [None, 7])
-def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, chunk):
+@pytest.mark.parametrize("small", [1 << 20, 7 * 588])
+def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, small, monkeypatch):
+    monkeypatch.setattr(kernels, "ROOM", room)
+    monkeypatch.setattr(kernels, "SMALL", small)
     observation = seen_cnn()
     x, model = observation.split.query.x, observation.model
     measured = {}
-    for name, rows in all_features(model, x, ["2", "3", "5"], room=room, chunk=chunk):
+    for name, rows in all_features(model, x, ["2", "3", "5"]):
         assert rows.numel() <= max(room, len(x))
         measured.setdefault(name, []).append(rows)
     assert list(measured) == ["2", "3", "5"]

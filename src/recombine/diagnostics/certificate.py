@@ -32,7 +32,6 @@ class Rank:
     """Singular values of the stack that are above a hundredth of the median."""
     smallest: float
     """Smallest singular value of the stack."""
-    smallest_sum: float
     lost: Mask
     """Mask of undetermined outputs, in the shape of the component's output."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
 
 def additivity_r2(
-    outputs: AnyArray, z: AnyArray, shown: AnyArray, query: AnyArray | Sequence[int] | None = None
+    outputs: AnyArray, z: AnyArray, shown: AnyArray, query: NDArray[np.bool_]
 ) -> float:
     """Share of the variance over held-out combinations that seen conjunctions explain.
 
@@ -37,35 +37,30 @@ def additivity_r2(
 
     - outputs: one number per point; rows of the same combination are averaged
     - shown: the training combinations
-    - query: the rows of `z` to fit and score, as indices or a mask; by default all that are not
-      in `shown`
+    - query: marks the points to fit and score, which are held out
 
     >>> z = np.array([(a, b) for a in range(4) for b in range(4)])
-    >>> cross = z[(z == 0).any(axis=1)]
-    >>> a, b = z.T.astype(float)
-    >>> additivity_r2(a + b**2, z, cross), round(additivity_r2((a - 2) * (b - 2), z, cross), 3)
-    (1.0, 0.0)
+    >>> cross, (a, b) = (z == 0).any(axis=1), z.T.astype(float)
+    >>> [round(additivity_r2(y, z, z[cross], ~cross), 3) for y in (a + b**2, (a - 2) * (b - 2))]
+    [1.0, 0.0]
     """
-    rows = _query_rows(z, shown, query)
-    cells, means = average(outputs[rows], z[rows])
+    if not query.any():
+        raise Refused("additivity_r2() needs at least one query point; got none.")
+    cells, means = average(outputs[query], z[query])
     terms = indicators(cells, shown.astype(np.float64)).toarray()
     return _r2(means, terms @ np.linalg.lstsq(terms, means, rcond=None)[0])
 
 
-def conjunction_values(
-    outputs: AnyArray, z: AnyArray, shown: AnyArray, *, order: int | None = None
-) -> Values:
+def conjunction_values(outputs: AnyArray, z: AnyArray, shown: AnyArray) -> Values:
     """Fit the outputs by an intercept and one coefficient per conjunction of factors in `shown`.
 
     The minimum-norm least-squares fit, which is the limit of the authors' ridge of 1e-10. The
-    result maps factors (up to `order` of them, by default all), and then their values, to a
-    coefficient; () has the intercept.
+    result maps factors, and then their values, to a coefficient; () has the intercept.
     """
     cells, means = average(outputs, z)
     shown = shown.astype(np.float64)
-    highest = z.shape[1] if order is None else order
     keys = [(j, tuple(row)) for j, rows in conjunctions(shown).items() for row in rows.tolist()]
-    used = np.array([0 < len(j) <= highest for j, _ in keys])
+    used = np.array([len(j) > 0 for j, _ in keys])
     terms = indicators(cells, shown, full=True).toarray()[:, used]
     centers = terms.mean(axis=0)
     coefficients = np.linalg.lstsq(terms - centers, means - means.mean(), rcond=None)[0]
@@ -128,28 +123,6 @@ def average(outputs: AnyArray, z: AnyArray) -> tuple[NDArray[np.float64], NDArra
         z.astype(np.float64), axis=0, return_inverse=True, return_counts=True
     )
     return cells, np.bincount(at.ravel(), outputs.astype(np.float64)) / counts
-
-
-def _among(z: AnyArray, shown: AnyArray) -> NDArray[np.bool_]:
-    """Mark the points that are training combinations."""
-    known = {tuple(row) for row in shown.tolist()}
-    return np.array([tuple(row) in known for row in z.tolist()], dtype=bool)
-
-
-def _query_rows(
-    z: AnyArray, shown: AnyArray, query: AnyArray | Sequence[int] | None
-) -> NDArray[np.bool_]:
-    """Turn indices, a mask or None (all held-out points) into a mask."""
-    if query is None:
-        rows = ~_among(z, shown)
-    else:
-        rows = np.zeros(len(z), dtype=bool)
-        rows[np.asarray(query)] = True
-    if not rows.any():
-        raise Refused(
-            "additivity_r2() needs at least one query point; pass points that are not in `shown`."
-        )
-    return rows
 
 
 def _r2(y: AnyArray, fitted: AnyArray) -> float:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
@@ -20,6 +21,11 @@ class Edges(NamedTuple):
     lower: NDArray[np.int64]  # the nearest training point below
     upper: NDArray[np.int64]  # the nearest training point above
     share: Array  # position between lower (0) and upper (1)
+
+    def fade(self, shown: Array) -> Array:
+        """Cross-fade the images on either side, given all training images."""
+        share = self.share[:, None]
+        return np.asarray((1 - share) * shown[self.lower] + share * shown[self.upper])
 
 
 def edges(z: Array, shown: Array) -> Edges:
@@ -77,20 +83,24 @@ def explained(outputs: Array, images: Array, *, rng: Generator) -> Array:
     return np.where(total > 0, 1 - residual / np.where(total > 0, total, 1), 0.0).clip(0)
 
 
+def _pixels(images: Tensor) -> Array:
+    return np.asarray(images.detach().cpu().double().flatten(1).numpy())
+
+
 def look_like(outputs: Array, images: Array, values: Array) -> Array:
     """Return the value whose image is closest to each output."""
     away = (images**2).sum(axis=1)[None] - 2 * outputs @ images.T
     return np.asarray(values[away.argmin(axis=1)])
 
 
-def apart(a: Array, b: Array, period: float = 360.0) -> Array:
-    """Distance between values on a circle.
+def apart(a: Array, b: Array) -> Array:
+    """Distance between angles in degrees.
 
     >>> apart(np.array([350.0, 90.0]), np.array([10.0, 60.0]))
     array([20., 30.])
     """
-    gap = np.abs(a - b) % period
-    return np.minimum(gap, period - gap)
+    gap = np.abs(a - b) % 360.0
+    return np.minimum(gap, 360.0 - gap)
 
 
 @diagnostic(
@@ -140,13 +150,10 @@ def crossfade(observed: Observed) -> Measured:
     if query.y.ndim != 3 or observed.outputs.shape != query.y.shape or not held_out.any():
         return {}
     neighbors = edges(query.z[held_out], train.z)
-    outputs, truth, shown = (
-        v.detach().cpu().double().flatten(1).numpy() for v in (observed.outputs, query.y, train.y)
-    )
+    outputs, truth, shown = map(_pixels, (observed.outputs, query.y, train.y))
     at = np.flatnonzero(held_out)[neighbors.rows]
     outputs, truth = outputs[at], truth[at]
-    lower, upper, share = shown[neighbors.lower], shown[neighbors.upper], neighbors.share[:, None]
-    fade = (1 - share) * lower + share * upper
+    fade = neighbors.fade(shown)
     base = ((truth - blank(query.y)) ** 2).mean() if len(at) else 0.0
     if not base or not (fade != truth).any():
         return {}
@@ -159,7 +166,7 @@ def crossfade(observed: Observed) -> Measured:
         "to_fade": ((outputs - fade) ** 2).mean() / base,
         "fade_error": ((fade - truth) ** 2).mean() / base,
         "fade_share": fade_share(outputs, truth, fade),
-        "fade_edges": r2(np.stack([lower, upper], axis=1)),
+        "fade_edges": r2(shown[np.stack([neighbors.lower, neighbors.upper], axis=1)]),
         "fade_truth": r2(truth[:, None]),
     }
 
@@ -182,9 +189,7 @@ def angle(observed: Observed) -> Measured:
     query, train, held_out = observed.split.query, observed.split.train, ~observed.split.inside
     if observed.task.space.names[-1] != "angle" or query.y.ndim != 3 or not held_out.any():
         return {}
-    outputs, truth, shown = (
-        v.detach().cpu().double().flatten(1).numpy() for v in (observed.outputs, query.y, train.y)
-    )
+    outputs, truth, shown = map(_pixels, (observed.outputs, query.y, train.y))
 
     def error(images: Array, rows: NDArray[np.int64]) -> float:
         shows = np.empty(len(rows))
@@ -196,9 +201,7 @@ def angle(observed: Observed) -> Measured:
 
     rows = np.flatnonzero(held_out)
     neighbors = edges(query.z[held_out], train.z)
-    share = neighbors.share[:, None]
-    fade = (1 - share) * shown[neighbors.lower] + share * shown[neighbors.upper]
     measured: Measured = {"angle_error": error(outputs[rows], rows)}
     if len(neighbors.rows):
-        measured["angle_error_fade"] = error(fade, rows[neighbors.rows])
+        measured["angle_error_fade"] = error(neighbors.fade(shown), rows[neighbors.rows])
     return measured

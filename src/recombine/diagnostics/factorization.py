@@ -24,18 +24,14 @@ Kind = Literal["factorized", "radial", "three_valued"]
 LARGEST = 1024  # cells; the cost of a spectrum grows with their cube
 SHOWN = 16  # leading terms of a spectrum that are stored
 SCALES = (0.5, 1.0, 2.0, 4.0)  # length scales in steps of the grid, as in the authors' code
-SHARED = (
-    0.05,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.35,
-    0.4,
-    0.45,
-)  # κ1; the kernel is singular from 0.5 on
+# κ1; the kernel is singular from 0.5 on
+SHARED = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 JITTER = 1e-9
+LAYERS = {
+    "product": ("share of {} kernel that is one product over factors", "share of energy"),
+    "sum": ("share of {} kernel that is a sum over factors", "share of energy"),
+    "rank": ("effective number of products in {} kernel", "terms"),
+}
 FITS = {
     "loo": "leave-one-out error on seen cells of the {} kernel fitted to the model's outputs",
     "id": "mean squared distance of the {} kernel from the model's outputs on seen cells",
@@ -198,38 +194,20 @@ def _candidates(kind: Kind) -> tuple[tuple[float, ...], ...]:
         draw="matrix",
         beside=("kernel_layers",),
     ),
-    Score(
-        "kernel_product",
-        "share of each layer's kernel that is one product over factors",
-        unit="share of energy",
-        draw="curve",
-        beside=("kernel_layers",),
+    *(
+        Score(
+            f"kernel_{way}",
+            about.format("each layer's"),
+            unit,
+            draw="curve",
+            beside=("kernel_layers",),
+        )
+        for way, (about, unit) in LAYERS.items()
     ),
-    Score(
-        "kernel_sum",
-        "share of each layer's kernel that is a sum over factors",
-        unit="share of energy",
-        draw="curve",
-        beside=("kernel_layers",),
+    *(
+        Score(f"kernel_{way}_*", about.format("a layer's"), unit)
+        for way, (about, unit) in LAYERS.items()
     ),
-    Score(
-        "kernel_rank",
-        "effective number of products in each layer's kernel",
-        unit="terms",
-        draw="curve",
-        beside=("kernel_layers",),
-    ),
-    Score(
-        "kernel_product_*",
-        "share of a layer's kernel that is one product over factors",
-        unit="share of energy",
-    ),
-    Score(
-        "kernel_sum_*",
-        "share of a layer's kernel that is a sum over factors",
-        unit="share of energy",
-    ),
-    Score("kernel_rank_*", "effective number of products in a layer's kernel", unit="terms"),
 )
 def factorization(observed: Observed) -> Measured:
     """How close each layer's kernel over a two-factor grid is to a product and to a sum.
@@ -254,15 +232,13 @@ def factorization(observed: Observed) -> Measured:
         "kernel_layers": np.array([layer.name for layer in layers]),
         "kernel_spectra": spectra,
         **{
-            f"kernel_{way}": np.array(
-                [getattr(s, way) for s in spectra_of_layers], dtype=np.float64
-            )
-            for way in ("product", "sum", "rank")
+            f"kernel_{way}": np.array([getattr(s, way) for s in spectra_of_layers], np.float64)
+            for way in LAYERS
         },
     }
     for end, at in ((INPUT, 0), (OUTPUT, -1)):
         if layers[at].name == end:
-            for way in ("product", "sum", "rank"):
+            for way in LAYERS:
                 measured[f"kernel_{way}_{end}"] = getattr(spectra_of_layers[at], way)
     return measured
 
@@ -288,7 +264,7 @@ def kernel_fits(observed: Observed) -> Measured:
     measured: Measured = {}
     for kind in get_args(Kind):
         fit = kernel_fit(outputs, observed.split.query.z, inside, kind)
-        for way in ("loo", "id", "ood", "r2"):
+        for way in FITS:
             if np.isfinite(value := getattr(fit, way)):
                 measured[f"{kind}_{way}"] = value
     return measured

@@ -51,8 +51,8 @@ def energies(model: nn.Module, x: Float[Tensor, "n inputs"]) -> list[Float[np.nd
     return result
 
 
-def alive(energy: Float[np.ndarray, " units"], share: float = ALIVE) -> Bool[np.ndarray, " units"]:
-    """Mark the units that send at least this share of the largest energy of their layer.
+def alive(energy: Float[np.ndarray, " units"]) -> Bool[np.ndarray, " units"]:
+    """Mark the units that send at least 1 % of the largest energy of their layer.
 
     Adam leaves the weights of dead units near 1e-5, so an absolute floor does not find them.
 
@@ -61,7 +61,7 @@ def alive(energy: Float[np.ndarray, " units"], share: float = ALIVE) -> Bool[np.
     """
     if not energy.max(initial=0) > 0:
         raise Refused("No unit of a layer sends any signal, so none is alive; train the network.")
-    return np.asarray(energy >= share * energy.max())
+    return np.asarray(energy >= ALIVE * energy.max())
 
 
 def flows(
@@ -132,13 +132,7 @@ class Collapsed:
     matrix: Float[np.ndarray, "modules units"]  # absolute weights summed over modules of rows
 
 
-def collapsed(
-    weights: list[Array],
-    k: int,
-    live: list[Mask] | None = None,
-    *,
-    seed: int = 0,
-) -> list[Collapsed]:
+def collapsed(weights: list[Array], k: int, live: list[Mask] | None = None) -> list[Collapsed]:
     """Find k modules layer by layer; rows are summed within the modules of the layer before.
 
     This is the measure of Qian et al. 2025 with a symmetric Laplacian. `weights` (inputs × units)
@@ -157,7 +151,7 @@ def collapsed(
         matrix = into.T @ np.abs(weight)
         units = np.full(weight.shape[1], -1)
         if keep.sum() >= k:
-            units[keep] = clusters(matrix[:, keep], k, seed=seed)
+            units[keep] = clusters(matrix[:, keep], k)
         result.append(Collapsed(gap(matrix[:, keep], k), units, matrix))
         rows = units
     return result

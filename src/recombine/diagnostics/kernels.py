@@ -66,16 +66,12 @@ def all_features(
     model: nn.Module,
     x: Shaped[Tensor, "n *shape"],
     names: Sequence[str],
-    *,
-    chunk: int | None = None,
-    room: int = ROOM,
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield the outputs of named modules, one row per example, in one pass if they fit.
 
-    - names: modules that run once per input and return one tensor
-    - chunk: inputs per forward pass; by default as many as keep the widest module small
-    - room: the most numbers in memory at once. A larger output comes in several pieces, each with
-      some of its units; outputs that do not fit into one pass over the inputs take another
+    The modules run once per input and return one tensor. An output of more than `ROOM` numbers
+    comes in several pieces, each with some of its units; outputs that do not fit into one pass over
+    the inputs take another.
     """
     for name in names:
         if name not in layers(model):
@@ -85,8 +81,8 @@ def all_features(
     widest = max(
         (prod(shape) for shapes in shapes_of.values() for shape in shapes if shape), default=1
     )
-    chunk = chunk or max(1, min(1024, SMALL // max(widest, 1)))
-    units = max(1, room // max(1, len(x)))
+    chunk = max(1, min(1024, SMALL // max(widest, 1)))
+    units = max(1, ROOM // max(1, len(x)))
     pieces = [
         (name, start, min(start + units, width))
         for name, width in widths.items()
@@ -140,11 +136,9 @@ def _one_pass(
         yield name, recorded.pop((name, start))
 
 
-def features(
-    model: nn.Module, x: Float[Tensor, "n *shape"], layer: str, *, chunk: int | None = None
-) -> Float[Tensor, "n d"]:
+def features(model: nn.Module, x: Float[Tensor, "n *shape"], layer: str) -> Float[Tensor, "n d"]:
     """Output of a named module in evaluation mode, one row per example."""
-    blocks = [rows for _, rows in all_features(model, x, [layer], chunk=chunk)]
+    blocks = [rows for _, rows in all_features(model, x, [layer])]
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 

@@ -8,7 +8,6 @@ function.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,7 +153,6 @@ class Modules:
     sources: NDArray[np.int64]  # the module of each row, matched to those of the columns
     table: Array  # Σ|w| from modules of rows to modules of columns
     null: Null
-    untrained: float | None = None  # the gap of the control, if any
 
     @property
     def excess(self) -> float:
@@ -163,8 +161,8 @@ class Modules:
 
     @property
     def real(self) -> bool:
-        """Whether the gap exceeds the control's and that of 97.5 % of shuffles."""
-        return self.gap > max(self.null.high, self.untrained or 0.0)
+        """Whether the gap exceeds that of 97.5 % of shuffles."""
+        return self.gap > self.null.high
 
     @property
     def cross_share(self) -> float:
@@ -198,20 +196,13 @@ def crossing(
 
 
 def modules(
-    matrix: Float[np.ndarray, "inputs units"],
-    k: int,
-    *,
-    control: Array | None = None,
-    draws: int = 100,
-    seed: int = 0,
+    matrix: Float[np.ndarray, "inputs units"], k: int, *, draws: int = 100, seed: int = 0
 ) -> Modules:
     """Find k modules among the units (columns) of a layer, and compare with shuffled weights.
 
     Rows are clustered by the columns that they reach; their modules are matched one to one to those
-    of the columns so that most weight stays within modules.
-
-    - control: weights of the same layer before training
-    - draws: shuffles of the weights for the null distribution
+    of the columns so that most weight stays within modules. The null distribution has `draws`
+    shuffles of the weights.
     """
     matrix = _matrix(matrix)
     values = spectrum(matrix)
@@ -221,11 +212,6 @@ def modules(
     before, after = linear_sum_assignment(-table)
     rank = np.append(after[np.argsort(before)], -1)  # -1 stays -1
     sources = rank[sources]
-    if control is not None and np.shape(control) != matrix.shape:
-        raise Refused(
-            f"The control needs weights of the layer's shape {matrix.shape}; got "
-            f"{np.shape(control)}."
-        )
     return Modules(
         matrix,
         values,
@@ -236,7 +222,6 @@ def modules(
         sources,
         crossing(matrix, sources, units, k),
         shuffled(matrix, k, draws=draws, rng=np.random.default_rng(seed)),
-        None if control is None else eigengap(spectrum(control), k),
     )
 
 
@@ -273,32 +258,12 @@ def between_hidden(model: nn.Module, *, outgoing: bool = False) -> list[Array]:
     return weights[1:-1] or weights[:1]
 
 
-def layer_modules(
-    model: nn.Module,
-    k: int,
-    *,
-    untrained: nn.Module | None = None,
-    outgoing: bool = False,
-    draws: int = 100,
-    seed: int = 0,
-) -> list[Modules]:
+def layer_modules(model: nn.Module, k: int, *, outgoing: bool = False) -> list[Modules]:
     """Find k modules in each layer of weights between hidden layers.
 
     Units are compared by their incoming or, if `outgoing`, by their outgoing weights.
     """
-    layers = between_hidden(model, outgoing=outgoing)
-    controls: Sequence[Array | None] = [None] * len(layers)
-    if untrained:
-        controls = between_hidden(untrained, outgoing=outgoing)
-    if len(controls) != len(layers):
-        raise Refused(
-            f"The untrained control needs {len(layers)} layers between hidden units, like the "
-            f"model; got {len(controls)}."
-        )
-    return [
-        modules(m, k, control=c, draws=draws, seed=seed)
-        for m, c in zip(layers, controls, strict=True)
-    ]
+    return [modules(m, k) for m in between_hidden(model, outgoing=outgoing)]
 
 
 @diagnostic(

@@ -56,23 +56,19 @@ def influence(
 
 
 def shift_errors(
-    model: nn.Module, data: Data, *, column: int = 0, offsets: Sequence[float] | None = None
+    model: nn.Module, data: Data, *, offsets: Sequence[float] | None = None
 ) -> tuple[Array, Float[np.ndarray, "offsets outputs"]]:
-    """Add offsets (default: 51 from 0.1 to 1000) to one input; return them and all errors.
+    """Add offsets (default: 51 from 0.1 to 1000) to the first input; return them and all errors.
 
-    Targets are those of the unshifted inputs: outputs that do not depend on the column keep their
-    error, and the error of the column's output grows.
+    Targets are those of the unshifted inputs: outputs that do not depend on the first input keep
+    their error, and the error of its own output grows.
     """
     _rows(data)
-    if not 0 <= column < data.x.shape[1]:
-        raise Refused(
-            f"shift_errors() needs a column from 0 to {data.x.shape[1] - 1}; got {column}."
-        )
     shifts = np.logspace(-1, 3, 51) if offsets is None else np.asarray(offsets, dtype=np.float64)
     errors_of_shift = []
     for offset in shifts.tolist():
         moved = data.x.clone()
-        moved[:, column] += offset
+        moved[:, 0] += offset
         errors_of_shift.append(errors(model, Data(data.z, moved, data.y)))
     return shifts, np.stack(errors_of_shift)
 
@@ -114,10 +110,10 @@ class Cut:
 
     at: float | None
     reason: str = ""
-    kept: float = 1.0  # share of the weights that are not set to zero
+    remaining: float = 1.0  # share of the weights that are not set to zero
 
 
-def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
+def two_modes(weights: NDArray[Any]) -> Cut:
     """Fit two Gaussians to the histogram of log₁₀|w| (-5 to 0) and cut between their means.
 
     The cut is (μ₁/s₁ + μ₂/s₂)/(1/s₁ + 1/s₂), as in Qian et al. (2025). There is none if the fit
@@ -126,7 +122,7 @@ def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
     """
     size = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
     logs = np.log10(size[size > 0])
-    counts, edges = np.histogram(logs, bins=bins, range=(-5.0, 0.0))
+    counts, edges = np.histogram(logs, bins=50, range=(-5.0, 0.0))
     if counts.sum() < 8:
         return Cut(
             None, f"only {counts.sum()} weights lie between 1e-5 and 1; at least 8 are needed"
@@ -156,7 +152,7 @@ def two_modes(weights: NDArray[Any], bins: int = 50) -> Cut:
     if abs(m - n) < s + t:
         return Cut(None, f"the modes are {abs(m - n):.2f} apart, less than the sum of their widths")
     at = float((m / s + n / t) / (1 / s + 1 / t))
-    return Cut(at, kept=float((size >= 10**at).mean()))
+    return Cut(at, remaining=float((size >= 10**at).mean()))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,9 +97,6 @@ class Latents:
             flat = cross_entropy(logits, label.expand(shape).reshape(-1), reduction="none")
             total = total + flat.view(shape)
         return total
-
-
-Matching = Literal["set", "image"]
 
 
 @dataclass(frozen=True)
@@ -203,7 +200,6 @@ def readout(
     truth: Shaped[Tensor, "n objects latents"],
     *,
     classes: Sequence[int] = (),
-    matching: Matching = "set",
     width: int = 256,
     depth: int = 3,
     steps: int = 2000,
@@ -213,11 +209,11 @@ def readout(
 ) -> Readout:
     """Fit one network that reads each object's latents from its slot.
 
+    Slots are matched to objects once for all points. For models whose slots have no fixed roles,
+    order them first, and replace `order` by None in the result.
+
     - truth: continuous latents first, then one label for each entry of `classes`
     - classes: number of classes of each label
-    - matching: match slots to objects once for all points ("set"), or in each image ("image"), for
-      models whose slots have no fixed roles. The latter slightly favors the model, and may get
-      stuck if objects are similar, as in a band; order slots by their output first
     - width, depth: of the network's hidden layers
     - steps, batch, lr: of its training
     """
@@ -236,17 +232,14 @@ def readout(
     slots = (z.flatten(0, 1).mean(dim=0), _deviation(z.flatten(0, 1)))
     targets = (truth - mean) / scale
     standard = (z - slots[0]) / slots[1]
-    order = slot_order(standard, targets)[0] if matching == "set" else None
-    ordered = standard if order is None else standard[:, list(order)]
+    order = slot_order(standard, targets)[0]
     with seeded(seed):
         network = nn.Sequential(*dense_layers(z.shape[2], *[width] * depth, latents.outputs))
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
-        if order is None:
-            outputs = _matched(outputs, targets, latents)
         return latents.errors(outputs, targets).mean()
 
-    data = Data(np.zeros((len(z), 1)), ordered, targets)
+    data = Data(np.zeros((len(z), 1)), standard[:, list(order)], targets)
     options: dict[str, Any] = {"steps": steps, "batch": batch, "lr": lr, "engine": "turn"}
     fit(network, data, loss=loss, schedule=cosine(), seed=seed, **options)
     return Readout(network, latents, mean, scale, order, slots)

@@ -132,14 +132,13 @@ def _rank(
     """Ranks and undetermined outputs from singular values; all without partners (None)."""
     where, width = tuple(map(float, value)), prod(shape)
     if spectrum is None:
-        return Rank(name, where, 0, width, 0, 0, 0, 0.0, 0.0, np.ones(tuple(shape), dtype=bool))
+        return Rank(name, where, 0, width, 0, 0, 0, 0.0, np.ones(tuple(shape), dtype=bool))
     tolerance = EXACT * spectrum.top
     alive = spectrum.singular > tolerance
     usual = float(spectrum.singular[alive].median()) if alive.any() else 0.0
     empty = (~alive)[..., None] * spectrum.right**2
     lost = empty.sum(dim=1) > VISIBLE  # (places, inputs)
     lost = lost.T if len(lost) > 1 else lost
-    missing = spectrum.summed.numel() < width  # fewer outputs than inputs
     return Rank(
         name,
         where,
@@ -149,7 +148,6 @@ def _rank(
         int((spectrum.summed > tolerance).sum()) if spectrum.top else 0,
         int((spectrum.singular > max(PRACTICAL * usual, tolerance)).sum()),
         float(spectrum.singular.min()),
-        0.0 if missing else float(spectrum.summed.min()),
         lost.reshape(tuple(shape)).numpy(),
     )
 
@@ -222,7 +220,6 @@ def sufficiency(
     *,
     tried: int | Mapping[str, Points] = 11,
     n: int = 16,
-    candidates: Mapping[str, Points] | None = None,
     repair: bool = True,
     seed: int = 0,
 ) -> Certificate:
@@ -233,9 +230,8 @@ def sufficiency(
     - tried: values per component at which the rank is measured (a grid for one coordinate, else
       values that occur in the support), or one array of values per component
     - n: the most partners per value
-    - candidates: per component, rows of the other factors' coordinates; if the component is
-      undetermined, the plane among them that raises the worst rank most becomes the repair. By
-      default a grid of the space
+    - repair: for an undetermined component, find the plane on a grid of the space that raises the
+      worst rank most
 
     >>> from recombine.maps.compose import compose
     >>> from recombine.core.space import cube
@@ -272,9 +268,7 @@ def sufficiency(
             )
         ranks[name], outside[name] = tuple(of_values), missing
         if repair and not all(r.sufficient for r in of_values):
-            rows = _anchors(space, name, rng) if candidates is None else candidates.get(name)
-            if rows is not None:
-                repairs[name] = _repair(c, space, k, of_values, spectra, np.atleast_2d(rows))
+            repairs[name] = _repair(c, space, k, of_values, spectra, _anchors(space, name, rng))
     about = c.combine
     return Certificate(
         str(about), str(support), ranks, repairs, outside, about.differentiable, about.instead
@@ -324,11 +318,6 @@ def _repair(
     """Find the plane that raises a component's worst rank most, then the sum of its ranks."""
     name, block = space.names[k], space.columns(space.names[k])
     rest = np.delete(np.arange(space.dim), np.r_[block])
-    if anchors.shape[1] != len(rest):
-        raise Refused(
-            f"Candidates for {name!r} need the {len(rest)} coordinates of the other factors; got "
-            f"{anchors.shape[1]}."
-        )
     z = np.empty((len(anchors), space.dim))
     z[:, rest], z[:, block] = anchors, ranks[0].value
     if not len(rest) or not len(z):
