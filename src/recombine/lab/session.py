@@ -58,7 +58,8 @@ def work(pipe: Connection) -> None:
 def _start() -> tuple[BaseProcess, Connection]:
     """Start a process that waits for jobs."""
     here, there = CONTEXT.Pipe()
-    process: BaseProcess = CONTEXT.Process(target=work, args=(there,), daemon=True)  # type: ignore[attr-defined]
+    create: Any = CONTEXT.Process  # type: ignore[attr-defined]  # absent from typeshed's BaseContext
+    process: BaseProcess = create(target=work, args=(there,), daemon=True)
     process.start()
     there.close()
     return process, here
