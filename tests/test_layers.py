@@ -28,6 +28,7 @@ CORE = (
     "score",
     "outcome",
     "space",
+    "verdict",
     "boxes",
     "support",
 )

@@ -1,12 +1,9 @@
-"""Claims: intervals over seeds, the three outcomes, and which records decide."""
+"""Claims: how they are declared, their rules, and which records decide."""
 
 from dataclasses import replace
+from functools import partial
 
-import numpy as np
 import pytest
-import scipy.stats
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recombine.core.claim import (
     CLAIMS,
@@ -18,11 +15,8 @@ from recombine.core.claim import (
     Claim,
     Evidence,
     Rule,
-    Verdict,
-    check_claim,
+    claims,
     decide,
-    exact,
-    interval,
     scores,
 )
 from recombine.core.claim import claim as register
@@ -31,108 +25,6 @@ from recombine.core.experiment import EXPERIMENTS
 from recombine.core.score import Score
 from recombine.runs.judge import judge, judge_all
 from recombine.runs.record import FAILED, Record, identify, jsonable
-
-
-@given(st.lists(st.integers(-99_999, 99_999).map(lambda v: v / 1000), min_size=2, max_size=12))
-def test_the_interval_is_students(values):
-    expected = scipy.stats.t.interval(
-        0.95, len(values) - 1, np.mean(values), max(scipy.stats.sem(values), 1e-300)
-    )
-    np.testing.assert_allclose(interval(values), expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("values", "bounds", "outcome"),
-    [
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9}, HOLDS),
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"below": 1.3}, HOLDS),
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9, "below": 1.3}, HOLDS),
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 1.3}, FAILS),
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.5, "below": 0.9}, FAILS),
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 1.05}, OPEN),
-        ([1.0, 1.1, 1.2, 1.1, 1.0], {"above": 0.9, "below": 1.1}, OPEN),
-        ([2.0] * 5, {"above": 2.0}, FAILS),
-        ([0.95] * 11, {"below": 0.95}, FAILS),  # their mean is rounded below 0.95
-        ([0.1] * 10, {"above": 0.1}, FAILS),
-        ([0.95] * 11, {"above": 0.9, "below": 0.96}, HOLDS),
-        ([9.0] * 4, {"above": 1.0}, MISSING),
-        ([], {"above": 1.0}, MISSING),
-    ],
-)
-def test_a_claim_is_decided_by_the_whole_interval_of_five_seeds(values, bounds, outcome):
-    verdict = decide(np.array(values), **bounds, what="number")
-    assert (verdict.outcome, verdict.seeds) == (outcome, len(values))
-    assert verdict.value == (pytest.approx(np.mean(values)) if values else None)
-    assert (verdict.above, verdict.below) == (bounds.get("above"), bounds.get("below"))
-    if len(values) >= 5:
-        assert verdict.interval == pytest.approx(interval(values))
-
-
-@pytest.mark.parametrize("value", [0.95, 0.1, 1 / 3, 1e-300, -7e22])
-@pytest.mark.parametrize("n", [5, 7, 11])
-def test_equal_values_have_that_value_as_mean_and_interval(value, n):
-    verdict = decide([value] * n, above=0.0, what="number")
-    assert (verdict.value, verdict.interval) == (value, (value, value))
-    assert exact(value, above=0.0, what="number").interval == (value, value)
-
-
-@pytest.mark.parametrize(
-    ("values", "bounds", "sentence"),
-    [
-        ([1.0] * 5, {}, "needs above=, below= or both to judge 'number'"),
-        ([float("nan")] * 5, {}, "needs above="),
-        (
-            [1.0] * 5,
-            {"below": float("nan")},
-            "needs a finite number to judge 'number'; got below=nan",
-        ),
-        ([1.0] * 5, {"below": float("inf")}, "got below=inf"),
-        ([1.0] * 5, {"above": 2.0, "below": 1.0}, "needs above < below .* got above=2 and below=1"),
-        (np.ones((1, 5)), {"below": 2.0}, r"one number per seed .* got shape \(1, 5\)"),
-        (np.array(5.0), {"below": 9.0}, r"got shape \(\)"),
-        (np.array(["a"] * 5), {"below": 9.0}, "needs numbers to judge 'number': could not convert"),
-        ([float("nan")] * 5, {"above": 0.0}, "needs finite numbers to judge 'number'; got nan"),
-        ([1.0, 2.0, float("inf"), 1.0, 1.0], {"below": 0.0}, "got inf among 5"),
-        ([float("nan")], {"below": 0.0}, "got nan among 1"),
-    ],
-)
-def test_missing_bounds_and_numbers_that_are_not_finite_are_refused(values, bounds, sentence):
-    with pytest.raises(Refused, match=sentence):
-        decide(values, **bounds, what="number")
-    with pytest.raises(Refused, match="needs"):
-        exact(float("nan"), **bounds, what="number")
-
-
-def test_a_verdict_prints_as_one_line():
-    verdict = decide([1.0, 1.1, 1.2, 1.1, 1.0], above=0.9, what="ratio")
-    assert repr(verdict) == "holds: 1.08 [0.9761, 1.184] over 5 seeds (ratio, needed above 0.9)"
-    assert str(Verdict(MISSING, why="no run")) == "not enough data (no run)"
-
-
-@given(
-    st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=9),
-)
-def test_intervals_of_shares_stay_within_0_and_1_and_around_the_mean(values):
-    low, high = interval(values, share=True)
-    mean = np.mean(values)
-    assert 0 <= low <= mean + 1e-12
-    assert mean - 1e-12 <= high <= 1
-
-
-def test_the_interval_of_a_share_is_students_on_the_logit_scale():
-    values = [0.944, 0.973, 1.0, 0.979, 1.0]
-    low, high = interval(values, share=True)
-    mean, half = np.mean(values), np.diff(interval(values))[0] / 2
-    middle, reach = np.log(mean / (1 - mean)), half / (mean * (1 - mean))
-    np.testing.assert_allclose(
-        np.log([low / (1 - low), high / (1 - high)]), [middle - reach, middle + reach]
-    )
-    assert interval(values)[1] > 1 > high
-    verdict = decide(values, above=0.9, what="accuracy", share=True)
-    assert verdict.interval == (low, high)
-    assert verdict.why == "accuracy, needed above 0.9 (logit interval)"
-    with pytest.raises(Refused, match="needs values from 0 to 1"):
-        decide([0.5] * 4 + [1.5], above=0, what="accuracy", share=True)
 
 
 def test_a_declared_share_is_decided_as_one(toy, monkeypatch):
@@ -152,8 +44,8 @@ def claim(toy, monkeypatch):
 
     def larger(records):
         """The second is larger."""
-        gain = scores(records, "score", level=2) - scores(records, "score", level=1)
-        return decide(gain, above=0, what="gain")
+        gain = records.scores("score")
+        return decide(gain["two"] - gain["one"], above=0, what="gain")
 
     monkeypatch.setitem(EXPERIMENTS, toy.name, toy)
     entry = Claim(
@@ -230,7 +122,7 @@ def test_every_run_must_respect_both_bounds(above, below, outcome, value):
 
 
 def test_a_rule_of_a_closed_form_decides_by_its_one_number():
-    one = Evidence({name: run[:1] for name, run in TWO.items()})
+    one = Evidence({name: run[:1] for name, run in TWO.runs.items()})
     verdict = rule(score="id", compare="b / a", above=1.0, exact=True)(one)
     assert (verdict.outcome, verdict.value, verdict.seeds) == (HOLDS, 2.0, 1)
 
@@ -242,11 +134,9 @@ def test_a_ratio_by_zero_or_a_logarithm_of_zero_is_refused_not_decided():
             rule(score="id", above=0.0, **fields)(zero)
 
 
-def test_evidence_is_a_sequence_and_has_named_runs():
-    assert len(TWO) == 10
-    assert [r.scores["id"] for r in TWO["a"]] == [1, 2, 3, 4, 5]
-    assert (TWO[0], TWO[-1]) == (TWO["a"][0], TWO["b"][-1])
-    assert list(TWO[5:]) == list(TWO["b"])
+def test_evidence_has_named_runs_and_lists_all_records():
+    assert TWO.scores("id")["a"].tolist() == [1, 2, 3, 4, 5]
+    assert list(TWO) == [*TWO["a"], *TWO["b"]]
     with pytest.raises(Refused, match="run of this claim called 'c'"):
         TWO["c"]
 
@@ -259,8 +149,8 @@ def test_evidence_is_a_sequence_and_has_named_runs():
         ({"score": "score", "above": 0, "sentence": ""}, "needs name= and sentence="),
         ({"above": 0}, "needs score="),
         ({"score": "score", "above": 0, "seeds": 4}, "needs seeds >= 5; got seeds=4"),
-        ({"score": "score", "above": 0, "runs": [{}, {}]}, "lists the run 'default' twice"),
-        ({"score": "score", "above": 0, "runs": []}, "needs at least one run"),
+        ({"score": "score", "above": 0, "runs": {}}, "needs at least one run"),
+        ({"score": len, "above": 0}, "needs what="),
         (
             {"score": "score", "above": 0, "runs": {"one": {}}, "compare": "one / two"},
             "run of claim 'bad' called 'two'",
@@ -278,9 +168,9 @@ def test_a_claim_that_cannot_be_decided_is_refused_at_registration(
 
 def test_a_claim_on_an_unknown_experiment_is_refused_at_registration():
     with pytest.raises(Refused, match=r"no experiment 'liang2025.hiden_square'. Did you mean"):
-        register("liang2025.hiden_square", runs=[{}])
+        register("liang2025.hiden_square")
     with pytest.raises(Refused, match=r"There is no role 'headlin'. Did you mean 'headline'"):
-        check_claim("liang2025.hidden_square", "this", 5, "headlin")
+        register("liang2025.hidden_square", role="headlin")
 
 
 def test_two_claims_as_data_may_not_share_a_name(toy, monkeypatch):
@@ -292,6 +182,58 @@ def test_two_claims_as_data_may_not_share_a_name(toy, monkeypatch):
     register(toy.name, above=0.0, **fields)  # the file is imported again
     with pytest.raises(Refused, match=r"Two claims are called 'toy\.one'"):
         register(toy.name, above=1.0, **fields)
+
+
+@pytest.fixture
+def add(toy, monkeypatch):
+    """Register claims on the toy that share a source; they are gone afterwards."""
+    monkeypatch.setitem(EXPERIMENTS, toy.name, toy)
+    before = set(CLAIMS)
+    yield claims(toy.name, source="ours", runs={"one": {"level": 1}, "two": {"level": 2}})
+    for name in set(CLAIMS) - before:
+        del CLAIMS[name]
+
+
+def ratio(records, score="id"):
+    """The ratio of two runs, seed by seed."""
+    return scores(records["b"], score) / scores(records["a"], score)
+
+
+def test_a_decorated_function_returns_numbers_that_its_bounds_decide(toy, add):
+    @add(above=1.0, what="ratio", paper="2")
+    def doubles(records):
+        """The second is twice the first."""
+        return ratio(records)
+
+    entry = CLAIMS[f"{toy.family}.doubles"]
+    assert (entry.sentence, entry.source, entry.paper) == (
+        "The second is twice the first.",
+        "ours",
+        "2",
+    )
+    verdict = entry.check(TWO)
+    assert (verdict.outcome, verdict.value, verdict.above, verdict.seeds) == (HOLDS, 2.0, 1.0, 5)
+    with pytest.raises(Refused, match="with bounds needs what="):
+        add(above=1.0)(doubles)
+
+
+def test_a_function_may_stand_for_a_score(add):
+    entry = add(
+        name="quadruples",
+        sentence="It grows.",
+        score=partial(ratio, score="ood"),
+        below=3.0,
+        what="ratio",
+    )
+    verdict = entry.check(TWO)
+    assert (verdict.outcome, verdict.value) == (FAILS, 4.0)
+    assert verdict.why.startswith("ratio, needed below 3")
+
+
+def test_a_number_that_is_not_one_per_seed_is_refused(add):
+    entry = add(name="one", sentence="One.", score=lambda records: 1.0, above=0.0, what="one")
+    with pytest.raises(Refused, match="one number per seed"):
+        entry.check(TWO)
 
 
 @pytest.mark.parametrize("bad", ["a * b", "a / b / c", "a -", "a/ b"])
@@ -407,14 +349,6 @@ def test_a_claim_that_does_not_hold_names_its_likely_reason(toy, claim):
         FAILS,
         True,
     )
-
-
-def test_an_inconclusive_verdict_says_how_many_seeds_would_decide():
-    values = [0.0, 0.5, 1.0, 0.2, 0.8]
-    assert decide(values, above=0.4, what="a").why.endswith("about 68 seeds would decide")
-    more = [*values] * 14  # 70 seeds of about the same mean and spread
-    assert decide(more, above=0.4, what="a").outcome == HOLDS
-    assert "over 1000 seeds" in decide(values, above=0.499, what="a").why
 
 
 def test_a_record_without_the_score_is_refused(toy):

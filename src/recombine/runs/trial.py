@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from recombine.core.diagnostic import Measured, Observed, measure, observe
 from recombine.core.experiment import History, Result, Training
+from recombine.core.support import Support
 from recombine.core.task import Data, Split, Task
 from recombine.runs.device import DEVICE
 from recombine.training.fit import Schedule, Scorer, fit
@@ -88,6 +89,20 @@ def train(
     )
 
 
+def splits(
+    task: Task | Sequence[Task], support: Support, seeds: Sequence[int], **options: Any
+) -> list[Split]:
+    """Split a task, or one task per seed, once per seed, as `task.split` does with that seed.
+
+    - options: `n`, `query` and `queries` of `task.split`
+    """
+    tasks = [task] * len(seeds) if isinstance(task, Task) else task
+    return [
+        t.split(support, rng=np.random.default_rng(seed), **options)
+        for t, seed in zip(tasks, seeds, strict=True)
+    ]
+
+
 def trial(
     cfg: Training,
     seeds: Sequence[int],
@@ -104,9 +119,9 @@ def trial(
     """Train one model per seed and measure each.
 
     ```python
-    splits = [task.split(support, n=500, rng=np.random.default_rng(s)) for s in seeds]
+    each = splits(task, support, seeds, n=500)
     build = lambda data, seed: mlp(data, width=cfg.width, seed=seed)
-    return trial(cfg, seeds, task, splits, build, diagnostics=("risk", "error_map"))
+    return trial(cfg, seeds, task, each, build, diagnostics=("risk", "error_map"))
     ```
 
     - cfg, seeds: as the experiment receives them; `cfg` has the fields of `Training`
@@ -123,21 +138,21 @@ def trial(
     tasks = [task] * len(seeds) if isinstance(task, Task) else list(task)
     each = [split] * len(seeds) if isinstance(split, Split) else list(split)
     moved = {id(s): on_device(s) for s in each}
-    splits = [moved[id(s)] for s in each]
-    models = [on_device(build(s.train, seed)) for s, seed in zip(splits, seeds, strict=True)]
+    each = [moved[id(s)] for s in each]
+    models = [on_device(build(s.train, seed)) for s, seed in zip(each, seeds, strict=True)]
     untrained = [
-        separate(before(m, s) if before else {}) for m, s in zip(models, splits, strict=True)
+        separate(before(m, s) if before else {}) for m, s in zip(models, each, strict=True)
     ]
     position = {id(model): i for i, model in enumerate(models)}
 
     def scores(model: nn.Module) -> Mapping[str, float]:
         i = position[id(model)]
-        return follow(observe(model, tasks[i], splits[i], finite=False)) if follow else {}
+        return follow(observe(model, tasks[i], each[i], finite=False)) if follow else {}
 
     histories = train(
         cfg,
         models,
-        [s.train for s in splits],
+        [s.train for s in each],
         seeds,
         scores=scores if follow else None,
         **fitting,
@@ -147,7 +162,7 @@ def trial(
     def result(i: int) -> Result:
         if histories[i].diverged is not None:
             return Result({}, {}, histories[i])
-        observed = observe(models[i], tasks[i], splits[i])
+        observed = observe(models[i], tasks[i], each[i])
         numbers, arrays = measure(observed, names)
         trained = Trained(observed, histories[i], seeds[i], numbers)
         for more_numbers, more_arrays in (untrained[i], separate(after(trained) if after else {})):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 from typing import Literal
 
@@ -11,7 +11,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from recombine.core.error import Refused
+from recombine.core.outcome import OPEN
 from recombine.core.space import Numbers
+from recombine.core.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,19 @@ def exponential(sizes: Numbers, needs: Numbers, reached: Sequence[bool] | None =
     16.0
     """
     return _fit("exponential", sizes, needs, reached)
+
+
+def settle(verdict: Verdict, fits: Sequence[Growth], what: str, sure: str = "") -> Verdict:
+    """Leave a claim open if some rates are only bounds, unless the outcome is `sure`.
+
+    - what: what a fit contains that was not reached, such as "a side"
+    - sure: the outcome that larger rates would not change
+    """
+    loose = sum(not g.closed for g in fits)
+    if not loose or (verdict.outcome == sure and not any(g.falls for g in fits)):
+        return verdict
+    why = f"{verdict.why}; {loose} of {len(fits)} fits contain {what} that was not reached"
+    return replace(verdict, outcome=OPEN, why=why)
 
 
 def _fit(

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress, t
 
-from recombine.core.claim import FAILS, HOLDS, OPEN, decide
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, OPEN, Evidence, decide
 from recombine.core.error import Refused
 from recombine.papers.liang2025 import scaling
 from recombine.runs.record import Record
-from recombine.theory.growth import Least, exponential, least, power
+from recombine.theory.growth import Least, exponential, least, power, settle
 
 
 @given(st.integers(1, 3000), st.integers(1, 50), st.integers(50, 2000), st.floats(1.0, 3.0))
@@ -143,50 +143,57 @@ def test_a_perfect_model_has_no_error_on_what_it_was_shown():
 
 
 def made(needs, stripes, reached=True):
-    """Records of five seeds whose needs follow a law of the side."""
-    return [
-        Record(
-            id=f"{stripes}-{n}-{seed}",
-            experiment="liang2025.scaling",
-            size="quick",
-            config={"side": n, "stripes": stripes},
-            seed=seed,
-            scores={"least": needs(n) * 1.01**seed, "reached": float(reached or n < 14)},
-        )
+    """Runs of five seeds whose needs follow a law of the side, by their names."""
+    return {
+        f"side {n}, {stripes:g} stripes": [
+            Record(
+                id=f"{stripes}-{n}-{seed}",
+                experiment="liang2025.scaling",
+                size="quick",
+                config={"side": n, "stripes": stripes},
+                seed=seed,
+                scores={"least": needs(n) * 1.01**seed, "reached": float(reached or n < 14)},
+            )
+            for seed in range(5)
+        ]
         for n in (8, 11, 14)
-        for seed in range(5)
-    ]
+    }
+
+
+def outcome(claim, runs):
+    return CLAIMS[f"liang2025.{claim}"].check(Evidence(runs)).outcome
 
 
 def test_claims_tell_the_side_from_its_cube():
     line, cube = made(lambda n: 9.0 * n, 0.5), made(lambda n: 1.0 * n**3, 0.0)
-    assert scaling.stripes_need_samples_like_the_side(line).outcome == HOLDS
-    assert scaling.bumps_alone_need_samples_like_the_cube(cube).outcome == HOLDS
-    assert scaling.stripes_lower_the_exponent(line + cube).outcome == HOLDS
-    assert scaling.stripes_save_samples(line + cube).outcome == HOLDS
+    assert outcome("stripes_need_samples_like_the_side", line) == HOLDS
+    assert outcome("bumps_alone_need_samples_like_the_cube", cube) == HOLDS
+    assert outcome("stripes_lower_the_exponent", line | cube) == HOLDS
+    assert outcome("stripes_save_samples", line | cube) == HOLDS
     square = made(lambda n: 1.0 * n**2, 0.5)
-    assert scaling.stripes_need_samples_like_the_side(square).outcome == FAILS
+    assert outcome("stripes_need_samples_like_the_side", square) == FAILS
     flat = made(lambda n: 9.0 * n, 0.0)
-    assert scaling.bumps_alone_need_samples_like_the_cube(flat).outcome == FAILS
-    assert scaling.stripes_lower_the_exponent(square + flat).outcome == FAILS
-    assert scaling.stripes_save_samples(line + flat).outcome == FAILS
+    assert outcome("bumps_alone_need_samples_like_the_cube", flat) == FAILS
+    assert outcome("stripes_lower_the_exponent", square | flat) == FAILS
+    assert outcome("stripes_save_samples", line | flat) == FAILS
 
 
 def test_claims_stay_open_where_a_bound_could_be_anything():
     line, cube = made(lambda n: 9.0 * n, 0.5), made(lambda n: 1.0 * n**3, 0.0, reached=False)
-    assert scaling.bumps_alone_need_samples_like_the_cube(cube).outcome == OPEN
-    assert scaling.stripes_lower_the_exponent(line + cube).outcome == HOLDS  # larger still
+    assert outcome("bumps_alone_need_samples_like_the_cube", cube) == OPEN
+    assert outcome("stripes_lower_the_exponent", line | cube) == HOLDS  # larger still
     steep = made(lambda n: 1e-3 * n**5, 0.0, reached=False)
-    assert scaling.bumps_alone_need_samples_like_the_cube(steep).outcome == FAILS
+    assert outcome("bumps_alone_need_samples_like_the_cube", steep) == FAILS
     unsure = made(lambda n: 9.0 * n, 0.5, reached=False)
-    assert scaling.stripes_need_samples_like_the_side(unsure).outcome == OPEN
-    assert scaling.stripes_lower_the_exponent(unsure + cube).outcome == OPEN
+    assert outcome("stripes_need_samples_like_the_side", unsure) == OPEN
+    assert outcome("stripes_lower_the_exponent", unsure | cube) == OPEN
     lost = made(lambda n: 1.0 * n**2, 0.5, reached=False)
-    assert scaling.stripes_need_samples_like_the_side(lost).outcome == FAILS  # steeper still
+    assert outcome("stripes_need_samples_like_the_side", lost) == FAILS  # steeper still
 
 
 def test_an_open_verdict_says_how_many_fits_are_bounds():
     fits = [power([2, 4, 8], [1, 2, 4], [True, True, False]), power([2, 4, 8], [1, 2, 4])]
-    verdict = scaling.bounded(decide([1.0] * 5, below=2.0, what="rate"), FAILS, fits)
+    verdict = settle(decide([1.0] * 5, below=2.0, what="rate"), fits, "a side", FAILS)
     assert verdict.outcome == OPEN
-    assert "1 of 2 fits" in verdict.why
+    assert verdict.why.endswith("1 of 2 fits contain a side that was not reached")
+    assert settle(decide([3.0] * 5, below=2.0, what="rate"), fits, "a side", FAILS).outcome == FAILS

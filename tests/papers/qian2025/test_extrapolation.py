@@ -116,6 +116,6 @@ def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_t
 def test_depth_compares_the_mean_of_three_to_five_layers_with_one():
     rows = {1: 0.5, 3: 0.1, 4: 0.2, 5: 0.3}
     records = evidence(**{f"{m} layers": {"rmse": v, "mse_id": 1 - v} for m, v in rows.items()})
-    assert deep.deeper_modules_take_over(records).value == pytest.approx(0.4)
-    assert deep.deeper_modules_take_over(records).outcome == HOLDS
-    assert deep.deeper_modules_err_less(records).outcome == FAILS
+    less = CLAIMS["qian2025.deeper_modules_take_over"].check(records)
+    assert (less.outcome, less.value) == (HOLDS, pytest.approx(0.4))
+    assert CLAIMS["qian2025.deeper_modules_err_less"].check(records).outcome == FAILS

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn.functional import linear
 
-from recombine.core.claim import FAILS, HOLDS, Evidence
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, Evidence
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
 from recombine.core.sets import everything
@@ -22,7 +22,6 @@ from recombine.papers.wiedemer2023.vectors import (
     SUPPORTS,
     Composed,
     conditioning,
-    conditioning_predicts_success,
     rank_correlation,
     shown,
     vectors,
@@ -209,7 +208,7 @@ def test_conditioning_is_judged_seed_by_seed(sign, verdict):
         name: [record(s, sign * k - 100.0 * s, k + 10.0 * s + 1, **run) for s in range(5)]
         for k, (name, run) in enumerate(PRODUCTS.items())
     }
-    judged = conditioning_predicts_success(Evidence(records))
+    judged = CLAIMS["wiedemer2023.conditioning_predicts_success"].check(Evidence(records))
     assert (judged.outcome, judged.value) == (verdict, sign)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recombine.core.claim import Evidence, Run, Verdict, claim, exact, scores
+from recombine.core.claim import Evidence, claims, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
 from recombine.runs.record import Record
@@ -89,20 +89,17 @@ def attention(cfg: Attention) -> Result:
     )
 
 
-RUNS: dict[str, Run] = {"attention": {}}
+add = claims("brady2024.attention", runs={"attention": {}})
 
-claim(
-    "brady2024.attention",
+add(
     name="attention_has_the_derivative_derived",
     sentence="The derivative of attention by a slot is the slot's weight times a known matrix.",
     score="error",
     below=1e-12,
     what="largest error of the closed form",
-    runs=RUNS,
     source="ours: a pilot gave 5e-15",
 )
-claim(
-    "brady2024.attention",
+add(
     name="attention_has_the_second_derivative_derived",
     sentence=(
         "The second derivative by two slots is the product of their weights times a known matrix."
@@ -110,29 +107,27 @@ claim(
     score="error_second",
     below=1e-12,
     what="largest error of the closed form",
-    runs=RUNS,
     source="ours",
     oracle="the claim: added after the correlation had failed",
 )
 
 
-@claim("brady2024.attention", runs=RUNS, source="ours")
-def products_of_weights_bound_order_0(records: Evidence[Record]) -> Verdict:
+@add(
+    below=1e-12,
+    what="|product of derivatives / product of weights and norms - 1|",
+    source="ours",
+)
+def products_of_weights_bound_order_0(records: Evidence[Record]) -> float:
     """At a pixel, the product of two slots' derivatives is that of their weights, times norms."""
-    off = abs(scores(records, "over")[0] - 1)
-    return exact(
-        off, below=1e-12, what="|product of derivatives / product of weights and norms - 1|"
-    )
+    return abs(float(scores(records, "over")[0]) - 1)
 
 
-claim(
-    "brady2024.attention",
+add(
     name="products_of_weights_follow_order_1",
     sentence="Second derivatives by two slots follow the product of the slots' weights.",
     score="correlation",
     above=0.95,
     what="correlation of the logarithms",
-    runs=RUNS,
     source="ours: a pilot gave 0.996",
     reason=(
         "the matrix between the weights, known to 2e-15, varies over pixels and slots; no size "

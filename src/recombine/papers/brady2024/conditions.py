@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recombine.core.claim import Evidence, Verdict, claim, exact, scores
+from recombine.core.claim import Evidence, claims, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
 from recombine.papers.brady2024.orders import SCALED, latents
@@ -68,40 +68,32 @@ def conditions(cfg: Conditions) -> Result:
 
 
 RUNS = {f"n={n}": {"n": n} for n in OF_ORDER}
+add = claims("brady2024.conditions", runs=RUNS, oracle=SCALED, role="beyond")
 
-claim(
-    "brady2024.conditions",
+add(
     name="random_generators_are_sufficiently_independent",
     sentence="Random generators of order 0, 1 and 2 are sufficiently independent.",
     score="missing",
     below=0.5,
     what="missing rank",
-    runs=RUNS,
     source="ours: the theorem assumes it",
-    oracle=SCALED,
-    role="beyond",
 )
-claim(
-    "brady2024.conditions",
+add(
     name="random_blocks_do_not_split",
     sentence="Blocks of random generators of order 0, 1 and 2 do not split in any coordinates.",
     score="parts",
     below=1.5,
     what="most parts of a block",
-    runs=RUNS,
     source="ours: the theorem assumes it",
-    oracle=SCALED,
-    role="beyond",
 )
 
 
-@claim("brady2024.conditions", runs=RUNS, source="ours", oracle=SCALED, role="beyond")
-def merged_blocks_are_found_out(records: Evidence[Record]) -> Verdict:
+@add(
+    below=0.5,
+    what="parts and latents that differ from 2 parts of 4",
+    source="ours",
+)
+def merged_blocks_are_found_out(records: Evidence[Record]) -> float:
     """Two blocks declared as one split into the two, however their latents are mixed."""
-    wrong = sum(
-        abs(parts - 2) + abs(size - SIZE)
-        for parts, size in zip(
-            scores(records, "merged"), scores(records, "merged_size"), strict=True
-        )
-    )
-    return exact(wrong, below=0.5, what="parts and latents that differ from 2 parts of 4")
+    parts, sizes = scores(records, "merged"), scores(records, "merged_size")
+    return float((abs(parts - 2) + abs(sizes - SIZE)).sum())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recombine.core.claim import Evidence, Run, Verdict, claim, exact, scores
+from recombine.core.claim import Evidence, Run, claim, claims, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
 from recombine.runs.record import Record
@@ -96,44 +96,33 @@ def cells(*, zero: bool) -> list[tuple[Kind, str]]:
 
 
 KINDS: dict[str, Run] = {kind: {"kind": kind} for kind in ORDERS}
+add = claims("brady2024.orders", runs=KINDS, oracle=SCALED, role="beyond")
 
 
-@claim(
-    "brady2024.orders",
-    runs=KINDS,
+@add(
+    below=0.5,
+    what="generators whose order is not recovered, of 9",
     source="ours: a pilot recovered 9 of 9",
-    oracle=SCALED,
-    role="beyond",
 )
-def orders_are_recovered(records: Evidence[Record]) -> Verdict:
+def orders_are_recovered(records: Evidence[Record]) -> int:
     """The interaction order of every generator is recovered: 0, 1, 2, or more."""
     truth = {kind: MORE if order is None else order for kind, order in ORDERS.items()}
-    wrong = sum(cell(records, kind, "order") != order for kind, order in truth.items())
-    return exact(wrong, below=0.5, what="generators whose order is not recovered, of 9")
+    return sum(cell(records, kind, "order") != order for kind, order in truth.items())
 
 
-@claim("brady2024.orders", runs=KINDS, source="ours: 0", oracle=SCALED, role="beyond")
-def structural_zeros_are_zero(records: Evidence[Record]) -> Verdict:
+@add(below=1e-20, what="largest share that must be 0", source="ours: 0")
+def structural_zeros_are_zero(records: Evidence[Record]) -> float:
     """Derivatives that a generator's order forbids are exactly zero."""
-    worst = max(cell(records, kind, score) for kind, score in cells(zero=True))
-    return exact(worst, below=1e-20, what="largest share that must be 0")
+    return max(cell(records, kind, score) for kind, score in cells(zero=True))
 
 
-@claim(
-    "brady2024.orders",
-    runs=KINDS,
-    source="ours: a pilot gave 9.5e-3 or more",
-    oracle=SCALED,
-    role="beyond",
-)
-def other_shares_are_far_from_zero(records: Evidence[Record]) -> Verdict:
+@add(above=5e-3, what="smallest share that is not 0", source="ours: a pilot gave 9.5e-3 or more")
+def other_shares_are_far_from_zero(records: Evidence[Record]) -> float:
     """Derivatives across blocks that a generator's order allows are far from zero."""
-    least = min(cell(records, kind, score) for kind, score in cells(zero=False))
-    return exact(least, above=5e-3, what="smallest share that is not 0")
+    return min(cell(records, kind, score) for kind, score in cells(zero=False))
 
 
-claim(
-    "brady2024.orders",
+add(
     name="wrong_blocks_are_as_good_as_random",
     sentence="For entangled and rotated latents, the blocks are no better than random ones.",
     score="ratio1",
@@ -141,24 +130,20 @@ claim(
     what="smallest ratio of r1 to that of random blocks",
     runs={kind: KINDS[kind] for kind in ("entangled", "rotated")},
     source="ours: a pilot gave 0.99 and 0.98",
-    oracle=SCALED,
-    role="beyond",
 )
 
 
-@claim(
-    "brady2024.orders",
-    runs=KINDS,
+@add(
+    below=1e-12,
+    what="largest defect of a sum / smallest of another",
     source="ours: a pilot gave 3e-31 or less, and 1.6e-2 or more",
-    oracle=SCALED,
-    role="beyond",
 )
-def differences_tell_sums_from_the_rest(records: Evidence[Record]) -> Verdict:
+def differences_tell_sums_from_the_rest(records: Evidence[Record]) -> float:
     """Finite differences across blocks are zero for sums over blocks and for nothing else."""
     sums = [kind for kind, order in ORDERS.items() if order is not None and order < 2]
     high = max(cell(records, kind, "defect") for kind in sums)
     low = min(cell(records, kind, "defect") for kind in ORDERS if kind not in sums)
-    return exact(high / low, below=1e-12, what="largest defect of a sum / smallest of another")
+    return high / low
 
 
 @dataclass(frozen=True)
@@ -207,46 +192,38 @@ def kinks(cfg: Kinks) -> Result:
     )
 
 
-claim(
-    "brady2024.kinks",
+of_relu = claims("brady2024.kinks", runs={"ReLU": {}}, role="beyond")
+
+of_relu(
     name="derivatives_are_blind_to_kinks",
     sentence="Second derivatives certify an entangled ReLU network as a sum over blocks.",
     score="derivatives",
     below=1e-20,
     what="share r1 by derivatives",
-    runs={"ReLU": {}},
     source="ours: 0",
-    role="beyond",
 )
-claim(
-    "brady2024.kinks",
+of_relu(
     name="differences_see_kinks",
     sentence="Finite differences as large as the data show that it is not a sum.",
     score="differences",
     above=0.05,
     what="share r1 by differences",
-    runs={"ReLU": {}},
     source="ours: a pilot gave 0.135",
-    role="beyond",
 )
-claim(
-    "brady2024.kinks",
+of_relu(
     name="small_differences_are_as_blind",
     sentence="Differences with steps a hundred times smaller hardly detect it.",
     score="close / differences",
     below=0.05,
     what="share r1 with small steps / with large ones",
-    runs={"ReLU": {}},
     source="ours: a pilot gave 2e-27 at steps of 0.01",
-    role="beyond",
 )
 
 
-@claim("brady2024.kinks", runs={"ReLU": {}}, source="ours", role="beyond")
-def the_trap_is_noticed(records: Evidence[Record]) -> Verdict:
+@of_relu(above=0.5, what="1 if differences were chosen and no order was found", source="ours")
+def the_trap_is_noticed(records: Evidence[Record]) -> float:
     """By default, the measurement switches to differences and finds no order below 3."""
-    least = min(cell(records, "ReLU", "chosen"), cell(records, "ReLU", "order") / MORE)
-    return exact(least, above=0.5, what="1 if differences were chosen and no order was found")
+    return min(cell(records, "ReLU", "chosen"), cell(records, "ReLU", "order") / MORE)
 
 
 @dataclass(frozen=True)
@@ -290,31 +267,33 @@ def changes(*kinds: Kind) -> dict[str, Run]:
 
 @claim(
     "brady2024.reparametrized",
+    below=1e-20,
+    what="largest share that must be 0",
     runs=changes("disjoint", "additive"),
     source="text: orders 0 and 1 are invariant; ours: 0",
 )
-def orders_0_and_1_survive_new_coordinates(records: Evidence[Record]) -> Verdict:
+def orders_0_and_1_survive_new_coordinates(records: Evidence[Record]) -> float:
     """Orders 0 and 1 do not depend on the coordinates within blocks."""
     zero = {"disjoint": ("r0", "r1", "r2"), "additive": ("r1", "r2")}
-    worst = max(
+    return max(
         cell(records, f"{kind} {strength}", name)
         for kind, names in zero.items()
         for name in names
         for strength in REFERENCES
     )
-    return exact(worst, below=1e-20, what="largest share that must be 0")
 
 
 @claim(
     "brady2024.reparametrized",
+    below=1,
+    what="powers of ten between r2 and its reference",
     runs=changes("bilinear"),
     source="ours: a pilot gave 5.8e-4 and 1.5e-3",
     role="beyond",
 )
-def order_2_does_not(records: Evidence[Record]) -> Verdict:
+def order_2_does_not(records: Evidence[Record]) -> float:
     """A bilinear generator is no longer of order 2 in other coordinates of its blocks."""
-    gaps = [
+    return max(
         abs(log10(max(cell(records, f"bilinear {s}", "r2"), 1e-300) / reference))
         for s, reference in REFERENCES.items()
-    ]
-    return exact(max(gaps), below=1, what="powers of ten between r2 and its reference")
+    )

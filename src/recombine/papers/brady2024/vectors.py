@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import FRESH, Run, claim
+from recombine.core.claim import FRESH, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import box, everything
@@ -275,7 +275,7 @@ HELD_OUT: dict[str, Run] = {
 }
 PILOT = "bounds lean on a pilot of 1 to 4 seeds"
 
-add = partial(claim, "brady2024.vectors")
+add = claims("brady2024.vectors")
 identified = partial(add, score="sis", what="R² of matched minus other slots", oracle=PILOT)
 
 add(

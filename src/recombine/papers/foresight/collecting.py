@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import claim
+from recombine.core.claim import claims
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.papers.foresight.real import DESIGNED, TITLES, load
@@ -171,16 +171,13 @@ def _with_levels(whole: Table, rows: Codes, rng: Generator) -> Codes:
     return np.union1d(rows, whole.find(missing_levels(whole.shape, z[rows], z, rng)))
 
 
-claim(
-    "foresight.collecting",
+times = claims("foresight.collecting", score="times", source="ours", start=FRESH)
+times(
     name="plans_beat_skewed_collection",
     sentence="For the error of a plan, skewed collection with repeats needs at least five times as "
     "many measurements (additive targets on a 12 × 12 grid).",
-    score="times",
     above=5.0,
     what="measurements over those of the plan; 8 where even 8 are not enough",
-    source="ours",
-    start=FRESH,
     role="headline",
     second=True,
 )
@@ -189,17 +186,13 @@ for _table, _name, _oracle in (
     ("buchwald_hartwig", "plans_beat_uniform_collection_design", DESIGNED),
 ):
     _run: Run = {"table": _table, "rival": "uniform", "start": 64, "total": 192}
-    claim(
-        "foresight.collecting",
+    times(
         name=_name,
         sentence=f"For the error of a plan on {TITLES[_table]}, uniform collection needs at least "
         "1.2 times as many measurements.",
-        score="times",
         above=1.2,
         what="measurements over those of the plan",
         runs=sized({_table: _run}),
-        source="ours",
-        start=FRESH,
         second=not _oracle,
         oracle=_oracle,
     )
@@ -273,30 +266,27 @@ def _search(cfg: Search, whole: Table, rng: Generator) -> Result:
     )
 
 
-THOMPSON = "Thompson sampling replaced expected improvement after a search with seed 11"
-claim(
+of_search = claims(
     "foresight.search",
+    source="ours",
+    start=FRESH,
+    oracle="Thompson sampling replaced expected improvement after a search with seed 11",
+)
+of_search(
     name="the_best_variant_is_approached",
     sentence="384 measurements in four rounds find a variant of GB1 with at least 0.8 of the "
     "largest fitness.",
     score="best",
     above=0.8,
     what="largest measured fitness over the largest in the table",
-    source="ours",
-    start=FRESH,
     second=True,
-    oracle=THOMPSON,
     role="headline",
 )
-claim(
-    "foresight.search",
+of_search(
     name="search_beats_random_measurement",
     sentence="The search finds a larger fitness than as many random measurements do.",
     score="best - best_random",
     above=0.1,
     what="difference in units of the largest fitness",
-    source="ours",
-    start=FRESH,
-    oracle=THOMPSON,
     role="control",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import claim
+from recombine.core.claim import claims
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.core.space import Mask
@@ -247,11 +247,11 @@ STAGED = {
     *("half_further", "verdict_further", "gb1_block"),
 }
 
+add = claims("foresight.real", source="ours", start=FRESH)
 for _name, _run in (DESIGN | GB1 | OTHERS).items():
     for _support in SUPPORTS:
         _only = {"supports": "order"} if _support == "order" else {}
-        claim(
-            "foresight.real",
+        add(
             name=f"{_name}_{_support}",
             sentence=f"On {TITLES[_name]} ({_support} support), the referee's values are as good "
             "as the best of ridge, forest, boosting, nearest neighbors and MLP.",
@@ -259,8 +259,6 @@ for _name, _run in (DESIGN | GB1 | OTHERS).items():
             above=-0.01,
             what="R² minus that of the best of five models",
             runs=sized({_name: _run | _only}, _only),
-            source="ours",
-            start=FRESH,
             second=f"{_name}_{_support}" in STAGED,
             oracle=SEEN if _name in OTHERS else DESIGNED,
         )
@@ -274,22 +272,18 @@ for _group, _runs, _of, _oracle in (
         ("half", "half a standard deviation"),
         ("one", "one standard deviation"),
     ):
-        claim(
-            "foresight.real",
+        add(
             name=f"known_values_are_right_{_score}_{_group}",
             sentence=f"On {_of}, at most 5 % of the values known to within {_width} are wrong.",
             score=f"false_{_score}",
             below=0.05,
             what="largest share of wrong values among known ones, of the tables",
             runs=sized(_runs),
-            source="ours",
-            start=FRESH,
             second=f"{_score}_{_group}" in STAGED,
             oracle=_oracle,
             role="headline" if _score == "half" else "detail",
         )
-    claim(
-        "foresight.real",
+    add(
         name=f"intervals_hold_{_group}",
         sentence=f"On {_of}, intervals meant to hold 90 % of the measured values hold 87 to 93 %.",
         score="covered",
@@ -297,12 +291,9 @@ for _group, _runs, _of, _oracle in (
         below=0.93,
         what="measured values inside the interval, smallest and largest share of the tables",
         runs=sized(_runs),
-        source="ours",
-        start=FRESH,
         oracle=_oracle,
     )
-    claim(
-        "foresight.real",
+    add(
         name=f"known_share_{_group}",
         sentence=f"On {_of}, a fifth of the unseen combinations is known to within half a standard "
         f"deviation when {1 if _runs is GB1 else 20} % are measured at random.",
@@ -310,42 +301,33 @@ for _group, _runs, _of, _oracle in (
         above=0.2,
         what="smallest share known, of the tables",
         runs=sized(_runs),
-        source="ours",
-        start=FRESH,
         reason=NOISY if _group == "further" else "",
         oracle=_oracle,
         role="headline",
     )
-    claim(
-        "foresight.real",
+    add(
         name=f"verdicts_find_failures_{_group}",
         sentence=f"On {_of}, verdicts find the failures of a forest, boosting and an MLP.",
         score="verdict",
         above=0.75,
         what="least AUROC of three models and all tables",
         runs=sized(_runs),
-        source="ours",
-        start=FRESH,
         second=f"verdict_{_group}" in STAGED,
         reason=NOISY_FAILURES if _group == "further" else "",
         oracle=_oracle,
         role="headline",
     )
-    claim(
-        "foresight.real",
+    add(
         name=f"verdicts_beat_the_variance_of_a_forest_{_group}",
         sentence=f"On {_of}, verdicts find failures better than the variance of a forest does.",
         score="gain",
         above=0.0,
         what="least lead in AUROC, of three models and all tables",
         runs=sized(_runs),
-        source="ours",
-        start=FRESH,
         reason=OWN_VARIANCE if _group == "further" else "",
         oracle=_oracle,
     )
-claim(
-    "foresight.real",
+add(
     name="higher_orders_are_refused",
     sentence="Nothing is called known where more factors differ from the reference than in any "
     "measured combination.",
@@ -356,8 +338,6 @@ claim(
         {name: run | {"supports": "order"} for name, run in (DESIGN | GB1 | OTHERS).items()},
         {"supports": "order"},
     ),
-    source="ours",
-    start=FRESH,
     oracle=DESIGNED,
     role="control",
 )

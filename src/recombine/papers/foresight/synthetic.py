@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.claim import claim
+from recombine.core.claim import claim, claims
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.papers.foresight.rivals import fit_rivals
@@ -136,97 +137,70 @@ def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray
     return cells | {"twin": np.abs(twin - truth)}
 
 
-claim(
-    "foresight.synthetic",
+add = claims("foresight.synthetic", source="ours", start=FRESHER)
+failures = partial(add, above=0.98, what="AUROC for failures among known combinations")
+known = partial(add, what="share of unseen combinations called known")
+
+failures(
     name="verdicts_on_trained_networks",
     sentence="On known combinations, the verdict on a trained MLP finds its failures.",
     score="after_mlp",
-    above=0.98,
-    what="AUROC for failures among known combinations",
-    source="ours",
-    start=FRESHER,
     role="headline",
 )
 for _name, _model in (
     ("ridge", "ridge regression"), ("forest", "a forest"), ("boosting", "boosting"),
     ("knn", "nearest neighbors"),
 ):  # fmt: skip
-    claim(
-        "foresight.synthetic",
+    failures(
         name=f"verdicts_on_{_name}",
         sentence=f"On known combinations, the verdict on {_model} finds its failures.",
         score=f"after_{_name}",
-        above=0.98,
-        what="AUROC for failures among known combinations",
-        source="ours",
-        start=FRESHER,
         second=_name == "boosting",
     )
-claim(
-    "foresight.synthetic",
+add(
     name="forecasts_before_training",
     sentence="On known combinations, the forecast before training finds an MLP's failures as well "
     "as a second, trained MLP does.",
     score="before - twin",
     above=-0.01,
     what="AUROC before training minus that of a twin",
-    source="ours",
-    start=FRESHER,
     second=True,
     role="headline",
 )
-claim(
-    "foresight.synthetic",
+add(
     name="known_values_are_right",
     sentence="Of the values that the referee calls known, less than 1 % are wrong.",
     score="false_known",
     below=0.01,
     what="share of known values off by more than half a standard deviation",
-    source="ours",
-    start=FRESHER,
     role="headline",
 )
-claim(
-    "foresight.synthetic",
+known(
     name="nothing_is_known_of_random_targets",
     sentence="Of random targets, which nothing determines, nothing is called known.",
     score="known_random",
     below=0.005,
-    what="share of unseen combinations called known",
-    source="ours",
-    start=FRESHER,
     role="control",
 )
-claim(
-    "foresight.synthetic",
+known(
     name="known_share",
     sentence="More is known than with the first version of the referee.",
     score="known",
     above=0.22,
-    what="share of unseen combinations called known",
-    source="ours",
-    start=FRESHER,
 )
-claim(
-    "foresight.synthetic",
+known(
     name="additive_targets_are_known",
     sentence="Most combinations of additive targets are known.",
     score="known_additive",
     above=0.8,
-    what="share of unseen combinations called known",
-    source="ours",
-    start=FRESHER,
     second=True,
 )
-claim(
-    "foresight.synthetic",
+add(
     name="intervals_hold_the_truth",
     sentence="Intervals meant to hold 90 % of the truths hold at least 87 %.",
     score="covered",
     above=0.87,
     what="share of truths inside the interval",
-    source="ours",
-    start=FRESHER,
 )
 
 

@@ -3,6 +3,7 @@
 # Registration order is the order of tables and reports.
 # isort: off
 from recombine.papers.liang2025 import hidden_square as hidden_square
+from recombine.papers.liang2025 import failures as failures
 from recombine.papers.liang2025 import cures as cures
 from recombine.papers.liang2025 import reading as reading
 from recombine.papers.liang2025 import rotation as rotation

@@ -1,22 +1,21 @@
 """Liang et al. 2025: what makes decoders generalize to the held-out square, and what does not."""
 
 from collections.abc import Callable
+from functools import partial
 
-from recombine.core.claim import Run, claim
-from recombine.papers.liang2025.hidden_square import NOTEBOOK, runs
+from recombine.core.claim import Run, claim, claims
+from recombine.papers.liang2025.failures import NOTEBOOK, SQUARE, runs
 
-SQUARE = "liang2025.hidden_square"
 CURED = 0.35  # held-out error / blank image's, below which every cure counts as one
-ERROR = "held-out error / blank image's"
 
-claim(
-    SQUARE,
+held_out_error = claims(SQUARE, score="risk_ood", what="held-out error / blank image's")
+late_error = partial(held_out_error, score="risk_ood_late")  # mean over the end of training
+
+held_out_error(
     name="rendering_by_factor_composes",
     sentence="A decoder that renders each factor separately and multiplies them generalizes to the "
     "held-out square.",
-    score="risk_ood",
     below=0.05,
-    what=ERROR,
     runs=runs(("outer",), "population"),
     source="ours",
     role="control",
@@ -34,14 +33,11 @@ def striped(
     }
 
 
-claim(
-    SQUARE,
+held_out_error(
     name="stripes_cure_the_cnn",
     sentence="A CNN that also trains on stripes, images of one factor alone, generalizes to the "
     "held-out square.",
-    score="risk_ood",
     below=CURED,
-    what=ERROR,
     runs=striped("cnn"),
     paper="cured (no number is published)",
     source="abstract",
@@ -57,25 +53,19 @@ claim(
     runs=striped("cnn"),
     source="ours",
 )
-claim(
-    SQUARE,
+held_out_error(
     name="stripes_do_not_cure_the_mlp",
     sentence="An MLP that also trains on stripes adds them up to a cross: its held-out error "
     "exceeds a blank image's.",
-    score="risk_ood",
     above=1.0,
-    what=ERROR,
     runs=striped("mlp"),
     source="ours",
     role="beyond",
 )
-claim(
-    SQUARE,
+held_out_error(
     name="stripes_cure_with_a_mean_code",
     sentence="Stripes cure the CNN as well if the absent factor is encoded as the mean of codes.",
-    score="risk_ood",
     below=CURED,
-    what=ERROR,
     runs=striped("cnn", absent="mean"),
     source="ours",
     reason=(
@@ -84,14 +74,11 @@ claim(
     ),
     role="beyond",
 )
-claim(
-    SQUARE,
+held_out_error(
     name="few_stripes_cure_the_cnn",
     sentence="One stripe for every four bumps, about one per value of each factor, cures the CNN "
     "as well.",
-    score="risk_ood",
     below=CURED,
-    what=ERROR,
     runs=striped("cnn", ratio=0.25),
     source="ours",
     role="beyond",
@@ -129,12 +116,10 @@ def penalized(*names: str) -> Callable[[str], dict[str, Run]]:
     return lambda size: {name: rendered(size, **PENALTIES[name]) for name in names}
 
 
-claim(
-    SQUARE,
+late_error(
     name="low_rank_rendering_composes",
     sentence="Penalties on rank and variance divide the held-out error of low-rank embeddings by "
     "four.",
-    score="risk_ood_late",
     compare="both / none",
     below=0.25,
     what="held-out error with penalties / without",
@@ -143,48 +128,36 @@ claim(
     source=f"abstract; numbers from the {NOTEBOOK}",
     role="headline",
 )
-claim(
-    SQUARE,
+late_error(
     name="low_rank_rendering_is_right",
     sentence="With both penalties the embeddings generalize to the held-out square.",
-    score="risk_ood_late",
     below=CURED,
-    what=ERROR,
     runs=penalized("both"),
     paper="0.04 after 1000 epochs, 0.18 after 100",
     source=NOTEBOOK,
     second=True,
 )
-claim(
-    SQUARE,
+late_error(
     name="free_embeddings_memorize",
     sentence="Without penalties the held-out error of the same network exceeds a blank image's.",
-    score="risk_ood_late",
     above=1.0,
-    what=ERROR,
     runs=penalized("none"),
     paper="4.5 after 1000 epochs, 1.6 after 100",
     source=NOTEBOOK,
     second=True,
 )
-claim(
-    SQUARE,
+late_error(
     name="low_rank_alone_is_not_enough",
     sentence="Rank 1 alone, without the penalty on variance, is no cure.",
-    score="risk_ood_late",
     above=CURED,
-    what=ERROR,
     runs=penalized("entropy"),
     source="ours (ablation)",
     role="beyond",
 )
-claim(
-    SQUARE,
+late_error(
     name="flat_vectors_alone_are_not_enough",
     sentence="The penalty on variance alone, without that on rank, is no cure.",
-    score="risk_ood_late",
     above=CURED,
-    what=ERROR,
     runs=penalized("variance"),
     source="ours (ablation)",
     reason=(
@@ -208,14 +181,11 @@ def spatial(size: str) -> dict[str, Run]:
     return {"spatial": {"decoder": "spatial", "encoding": "one_hot", **fields[size]}}
 
 
-claim(
-    SQUARE,
+held_out_error(
     name="knowing_the_place_composes",
     sentence="An MLP that receives each pixel's position generalizes to the held-out square "
     "without any penalty.",
-    score="risk_ood",
     below=CURED,
-    what=ERROR,
     runs=spatial,
     paper="0.01 (bright bumps, corner hole)",
     source=NOTEBOOK,

@@ -95,18 +95,13 @@ def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
     """An encoder reads the position of a bump, in training everywhere except in a square."""
     from recombine.models.decoders import cnn
     from recombine.models.rendering import encoder
-    from recombine.runs.trial import trial
+    from recombine.runs.trial import splits, trial
     from recombine.tasks.bumps import bumps, hole
     from recombine.training.fit import cosine
 
     drawing = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
     task = backwards(drawing) if cfg.direction == "read" else drawing
-    splits = [
-        task.split(
-            ~hole(cfg.hole, cfg.side), n=cfg.samples or None, rng=np.random.default_rng(seed)
-        )
-        for seed in seeds
-    ]
+    each = splits(task, ~hole(cfg.hole, cfg.side), seeds, n=cfg.samples or None)
 
     def read(data: Data, seed: int) -> nn.Module:
         widths = (cfg.channels, 2 * cfg.channels, 4 * cfg.channels)
@@ -120,16 +115,9 @@ def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
 
     if cfg.direction == "draw":
         names = ("error_map", "risk", "position")
-        return trial(cfg, seeds, task, splits, draw, diagnostics=names, schedule=cosine())
+        return trial(cfg, seeds, task, each, draw, diagnostics=names, schedule=cosine())
     return trial(
-        cfg,
-        seeds,
-        task,
-        splits,
-        read,
-        diagnostics=("error_map",),
-        after=places,
-        schedule=cosine(),
+        cfg, seeds, task, each, read, diagnostics=["error_map"], after=places, schedule=cosine()
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recombine.core.claim import Run, claim
+from recombine.core.claim import Run, claims
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
@@ -158,10 +159,15 @@ def ten(size: str) -> Run:
     return {"classes": "all", "low": 140.0, **steps.get(size, {})}
 
 
-BETWEEN = "position between the true image (0) and the cross-fade (1)"
+add = claims("liang2025.rotation")
+fades = partial(
+    add,
+    score="fade_share",
+    above=0.5,
+    what="position between the true image (0) and the cross-fade (1)",
+)
 
-claim(
-    "liang2025.rotation",
+add(
     name="rotations_are_fitted",
     sentence="In distribution, one rotating digit is reconstructed, and so are ten.",
     score="risk_id",
@@ -171,20 +177,15 @@ claim(
     source="ours",
     role="control",
 )
-claim(
-    "liang2025.rotation",
+fades(
     name="the_gap_is_cross_faded",
     sentence="Outputs in a gap of held-out angles are closer to a cross-fade of its edges than to "
     "the true images.",
-    score="fade_share",
-    above=0.5,
-    what=BETWEEN,
     runs={"one digit": {}},
     paper="a superposition, judged by eye",
     source="README; authors' notebook",
 )
-claim(
-    "liang2025.rotation",
+add(
     name="edges_explain_the_gap",
     sentence="Outputs in the gap are better explained by the images at its edges than by the true "
     "images.",
@@ -195,25 +196,19 @@ claim(
     paper="a superposition, judged by eye",
     source="README; the measure is ours",
 )
-claim(
-    "liang2025.rotation",
+fades(
     name="ten_digits_are_cross_faded",
     sentence="With nine other digits trained at all angles, outputs are closer to the cross-fade "
     "as well.",
-    score="fade_share",
-    above=0.5,
-    what=BETWEEN,
     runs=lambda size: {"ten digits": ten(size)},
     source="ours (the authors' network does not receive the class)",
     role="beyond",
 )
-claim(
-    "liang2025.rotation",
+fades(
     name="other_digits_do_not_halve_the_error",
     sentence="Nine other digits that rotate through the gap do not halve the error in it.",
     score="risk_ood",
     compare="ten / one",
-    above=0.5,
     what="held-out error of ten digits / of one",
     runs=lambda size: {"one": {"low": 140.0}, "ten": ten(size)},
     source="ours",

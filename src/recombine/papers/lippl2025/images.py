@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import Run, claim
+from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.space import Points
@@ -158,6 +158,10 @@ def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
     )
 
 
+add = claims("lippl2025.images")
+slope = partial(add, score="slope_ood", source=FIGURE)
+
+
 def far(size: str) -> int:
     """Return a distance at which two images hardly overlap: 8 for digits, 20 for MNIST."""
     return 20 if size == "paper" else 8
@@ -168,20 +172,16 @@ def near_and_far(size: str) -> dict[str, Run]:
     return {"near": {"distance": 0}, "far": {"distance": far(size)}}
 
 
-claim(
-    "lippl2025.images",
+slope(
     name="slope_grows_with_distance",
     sentence="Sums of two digits are shrunk less when their images are further apart.",
-    score="slope_ood",
     compare="far - near",
     above=0.0,
     what="slope far apart minus superimposed",
     runs=near_and_far,
     paper="0.554 to 0.776 (MNIST, 0 to 20 pixels)",
-    source=FIGURE,
 )
-claim(
-    "lippl2025.images",
+add(
     name="salience_grows_with_distance",
     sentence="The cause is present before training: the salience of single digits, S(1;2), grows "
     "with distance.",
@@ -193,18 +193,15 @@ claim(
     paper="rises",
     source="figure; its axis has no labels in the authors' PDF",
 )
-claim(
-    "lippl2025.images",
+slope(
     name="more_rows_shrink_less",
     sentence="With two rows and columns in the training set, sums of images have a larger slope "
     "than with one.",
-    score="slope_ood",
     compare="interpolation - extrapolation",
     above=0.0,
     what="slope with two minus slope with one",
     runs={p: {"preset": p} for p in ("extrapolation", "interpolation")},
     paper="0.653 and 0.554",
-    source=FIGURE,
 )
 
 
@@ -215,32 +212,28 @@ def context_images(hidden: int) -> Callable[[str], dict[str, Run]]:
     return lambda size: {f"CD-{hidden}": {**run, "distance": far(size), **longer.get(size, {})}}
 
 
-DISTANCE = "distance of the images"  # docs/decisions/7: distance 0 was tried first
+accuracy = partial(
+    add,
+    score="accuracy_ood",
+    what=HELD_OUT,
+    source=FIGURE,
+    oracle="distance of the images",  # docs/decisions/7: distance 0 was tried first
+)
 
-claim(
-    "lippl2025.images",
+accuracy(
     name="images_take_the_shortcut",
     sentence="On images, too, networks are below chance on the hardest context task.",
-    score="accuracy_ood",
     below=0.5,
-    what=HELD_OUT,
     runs=context_images(3),
     paper="0.229 (MNIST, 20 pixels)",
-    source=FIGURE,
-    oracle=DISTANCE,
     role="headline",
 )
-claim(
-    "lippl2025.images",
+accuracy(
     name="images_solve_the_easy_context",
     sentence="On images, too, networks solve the easiest context task.",
-    score="accuracy_ood",
     above=0.85,
-    what=HELD_OUT,
     runs=context_images(1),
     paper="0.963 (MNIST, 20 pixels)",
-    source=FIGURE,
-    oracle=DISTANCE,
 )
 
 
@@ -255,15 +248,12 @@ def photographs(size: str) -> dict[str, Run]:
     }
 
 
-claim(
-    "lippl2025.images",
+slope(
     name="residual_networks_and_transformers_leak",
     sentence="Residual networks and vision transformers shrink held-out sums as well.",
-    score="slope_ood",
     below=0.8,
     what="larger slope of held-out sums",
     runs=photographs,
     paper="ResNet 0.396, ViT 0.259 (CIFAR-10)",
-    source=FIGURE,
     role="headline",
 )

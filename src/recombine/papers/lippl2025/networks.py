@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
+from recombine.core.claim import Evidence, Run, claims, scores
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
+from recombine.core.space import Array
 from recombine.core.support import Support
 from recombine.runs.record import Record
 
@@ -129,9 +130,10 @@ RATE = "learning rate"
 RICH = {"scale": 1e-3, "lr": 0.05}
 SUMS: dict[str, Run] = {p: {"preset": p} for p in ("extrapolation", "interpolation", "both")}
 HELD_OUT = "accuracy on held-out combinations"
+add = claims("lippl2025.networks", source=FIGURE)
+accuracy = partial(add, score="accuracy_ood", what=HELD_OUT)
 
-claim(
-    "lippl2025.networks",
+add(
     name="lazy_networks_leak_by_one",
     sentence="A lazy network extrapolates sums with the slope of its kernel.",
     score="slope_ood",
@@ -140,27 +142,25 @@ claim(
     what="slope of held-out sums",
     runs={"extrapolation": SUMS["extrapolation"]},
     paper="0.746 (kernel 0.743)",
-    source=FIGURE,
 )
 
 
-@claim(
-    "lippl2025.networks",
+@add(
+    above=0.8228,
+    below=0.8828,
+    what="mean slope of held-out sums",
     runs={p: SUMS[p] for p in ("interpolation", "both")},
     paper="0.848, 0.851 (kernel 0.853)",
-    source=FIGURE,
     oracle="criterion: the mean slope instead of the largest difference",
 )
-def lazy_networks_leak_by_two(records: Evidence[Record]) -> Verdict:
+def lazy_networks_leak_by_two(records: Evidence[Record]) -> Array:
     """With two rows and columns in the training set, a lazy network has its kernel's slope, both
     inside and outside their range.
     """
-    slopes = np.mean([scores(run, "slope_ood") for _, run in records.items()], axis=0)
-    return decide(slopes, above=0.8228, below=0.8828, what="mean slope of held-out sums")
+    return np.asarray(np.mean([*records.scores("slope_ood").values()], axis=0))
 
 
-claim(
-    "lippl2025.networks",
+add(
     name="rich_networks_interpolate_better",
     sentence="A rich network, unlike a kernel, has a larger slope inside the range of the training "
     "rows than outside.",
@@ -170,10 +170,8 @@ claim(
     what="slope of interpolation minus that of both",
     runs={p: {**SUMS[p], **RICH} for p in ("interpolation", "both")},
     paper="0.994 and 0.912",
-    source=FIGURE,
 )
-claim(
-    "lippl2025.networks",
+add(
     name="lazy_networks_are_additive",
     sentence="On held-out combinations a lazy network's outputs are sums over seen conjunctions.",
     score="additivity",
@@ -181,7 +179,6 @@ claim(
     what="smallest R² on held-out combinations",
     runs=SUMS,
     paper="at least 0.994",
-    source=FIGURE,
 )
 
 
@@ -193,65 +190,53 @@ def contexts(loss: str, *hidden: int) -> dict[str, Run]:
     }
 
 
-claim(
-    "lippl2025.networks",
+accuracy(
     name="cross_entropy_takes_the_shortcut",
     sentence="Under cross-entropy a lazy network is below chance on the hardest context task.",
-    score="accuracy_ood",
     below=0.5,
-    what=HELD_OUT,
     runs=contexts("cross_entropy", 3),
     paper="0 % (kernel)",
-    source=FIGURE,
 )
 
 
-def share(records: Sequence[Record], kind: str) -> NDArray[np.float64]:
+def share(records: Sequence[Record], kind: str) -> Array:
     """Divide the mean size of one kind of conjunction by the sum over all kinds, by seed."""
     kinds = ("right", "wrong", "sensory", "context", "memorization")
     sizes = {k: scores(records, f"size_{k}") for k in kinds}
     return np.asarray(sizes[kind] / sum(sizes.values()))
 
 
-@claim(
-    "lippl2025.networks",
+@add(
+    above=0.2,
+    what="share of the context, hardest minus easiest task",
     runs=contexts("cross_entropy", 1, 3),
     paper="0.38 against at most 0.04 (ConvNet)",
-    source=FIGURE,
 )
-def the_shortcut_is_the_context(records: Evidence[Record]) -> Verdict:
+def the_shortcut_is_the_context(records: Evidence[Record]) -> Array:
     """In the hardest context task the network relies on the context alone, in the easiest it does
     not.
     """
-    gain = share(records["CD-3"], "context") - share(records["CD-1"], "context")
-    return decide(gain, above=0.2, what="share of the context, hardest minus easiest task")
+    return share(records["CD-3"], "context") - share(records["CD-1"], "context")
 
 
-claim(
-    "lippl2025.networks",
+accuracy(
     name="squared_error_avoids_the_shortcut",
     sentence="Under squared error the same network is above chance on the hardest context task.",
-    score="accuracy_ood",
     above=0.5,
-    what=HELD_OUT,
     runs=contexts("mse", 3),
     source="ours",
     oracle=RATE,
     role="beyond",
 )
-claim(
-    "lippl2025.networks",
+accuracy(
     name="easier_contexts_are_solved",
     sentence="With fewer values held out, the network solves the context task.",
-    score="accuracy_ood",
     above=0.95,
     what=f"smaller {HELD_OUT}",
     runs=contexts("cross_entropy", 1, 2),
     paper="100 % (kernel)",
-    source=FIGURE,
 )
-claim(
-    "lippl2025.networks",
+add(
     name="lazy_networks_fail_at_equivalence",
     sentence="On transitive equivalence a lazy network has no margin, like its kernel.",
     score="margin_ood",
@@ -260,17 +245,13 @@ claim(
     what="mean margin on held-out pairs",
     runs={"lazy": {"task": "equivalence"}},
     paper="accuracy 0.417 (chance)",
-    source=FIGURE,
     oracle=RATE,
 )
-claim(
-    "lippl2025.networks",
+accuracy(
     name="rich_networks_solve_equivalence",
     sentence="A rich network solves transitive equivalence, which no kernel can.",
-    score="accuracy_ood",
     above=0.95,
     what="accuracy on held-out pairs",
     runs={"rich": {"task": "equivalence", **RICH}},
     paper="1.0",
-    source=FIGURE,
 )

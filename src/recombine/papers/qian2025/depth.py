@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 
-from recombine.core.claim import FRESH, Evidence, Verdict, claim, decide, scores
+from recombine.core.claim import FRESH, Evidence, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
+from recombine.core.space import Array
 from recombine.runs.record import Record
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from recombine.core.task import Data
     from recombine.runs.trial import Trained
 
-EXPERIMENT = "qian2025.depth"
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
 TESTED = 1000  # fresh examples
 
@@ -119,20 +118,16 @@ def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:
     """Modules of varying depth read one number each; a block after them may do the rest."""
     import torch
 
-    from recombine.runs.trial import trial
+    from recombine.runs.trial import splits, trial
     from recombine.tasks.modular import independent_sines
     from recombine.training.fit import cosine
 
     tasks = [independent_sines(cfg.count, seed=DRAWN + seed, nested=True) for seed in seeds]
-    splits = [
-        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(seed), queries=TESTED)
-        for task, seed in zip(tasks, seeds, strict=True)
-    ]
     return trial(
         cfg,
         seeds,
         tasks,
-        splits,
+        splits(tasks, everything(), seeds, n=cfg.samples, queries=TESTED),
         partial(build, cfg),
         after=module_outputs,
         optimizer=torch.optim.Adam,
@@ -145,14 +140,15 @@ DEPTHS = {f"{m} layers": {"depth": m} for m in (1, 2, 3, 4, 5)}
 COMPARED = {name: run for name, run in DEPTHS.items() if name != "2 layers"}
 
 
-def deeper(records: Evidence[Record], name: str) -> NDArray[np.float64]:
+def deeper(records: Evidence[Record], score: str) -> Array:
     """Return the mean score of modules of three to five layers relative to one layer."""
-    deep = np.mean([scores(records[f"{m} layers"], name) for m in (3, 4, 5)], axis=0)
-    return np.asarray(deep / scores(records["1 layers"], name))
+    by_depth = records.scores(score)
+    deep = np.mean([by_depth[f"{m} layers"] for m in (3, 4, 5)], axis=0)
+    return np.asarray(deep / by_depth["1 layers"])
 
 
-claim(
-    EXPERIMENT,
+add = claims("qian2025.depth", source="authors' notebooks", start=FRESH)
+add(
     name="modules_and_bulk_learn_the_sines",
     sentence="Networks with modules of one to five layers fit the sines.",
     score="risk_id",
@@ -160,36 +156,26 @@ claim(
     what="largest test error / constant",
     runs=DEPTHS,
     paper="1e-5 to 1.9e-4 (MSE)",
-    source="authors' notebooks",
-    start=FRESH,
 )
-
-
-@claim(
-    EXPERIMENT,
+add(
+    name="deeper_modules_take_over",
+    sentence="What modules of three to five layers leave of their sines is at most half of what "
+    "one leaves.",
+    score=partial(deeper, score="rmse"),
+    below=0.5,
+    what="RMSE at depth 3 to 5 over depth 1",
     runs=COMPARED,
     paper="0.009 / 0.22 = 0.04",
-    source="authors' notebooks",
-    start=FRESH,
     second=True,
 )
-def deeper_modules_take_over(records: Evidence[Record]) -> Verdict:
-    """What modules of three to five layers leave of their sines is at most half of what one leaves.
-
-    What a module leaves is the root mean square error of the best affine map from its output, mean
-    over the four sines.
-    """
-    return decide(deeper(records, "rmse"), below=0.5, what="RMSE at depth 3 to 5 over depth 1")
-
-
-@claim(
-    EXPERIMENT,
+add(
+    name="deeper_modules_err_less",
+    sentence="Networks with modules of three to five layers have at most half the error of one "
+    "layer's.",
+    score=partial(deeper, score="mse_id"),
+    below=0.5,
+    what="MSE at depth 3 to 5 over depth 1",
     runs=COMPARED,
     paper="1.7e-5 / 1.9e-4 = 0.09",
-    source="authors' notebooks",
-    start=FRESH,
     second=True,
 )
-def deeper_modules_err_less(records: Evidence[Record]) -> Verdict:
-    """Networks with modules of three to five layers have at most half the error of one layer's."""
-    return decide(deeper(records, "mse_id"), below=0.5, what="MSE at depth 3 to 5 over depth 1")

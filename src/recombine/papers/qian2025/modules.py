@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import FRESH, Role, Run, claim
+from recombine.core.claim import FRESH, Role, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
@@ -195,19 +195,15 @@ def modules(cfg: Parts, seeds: Sequence[int]) -> list[Result]:
     """A network learns independent functions; its weights may separate as the functions do."""
     import torch
 
-    from recombine.runs.trial import trial
+    from recombine.runs.trial import splits, trial
     from recombine.training.fit import cosine
 
     task = world(cfg)
-    splits = [
-        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), queries=TESTED)
-        for s in seeds
-    ]
     return trial(
         cfg,
         seeds,
         task,
-        splits,
+        splits(task, everything(), seeds, n=cfg.samples, queries=TESTED),
         partial(build, cfg),
         diagnostics=("risk", "modularity", "functional_modularity"),
         before=partial(largest_gap, cfg),
@@ -226,135 +222,104 @@ L2: Run = {"condition": "l2"}
 LINEAR: Run = {"condition": "noise", "power": 2.0, "unit": "linear", "function": "lines"}
 GAP = "collapsed eigengap of live units, smallest layer"
 PURITY = "share of a unit's signal on one function"
+add = claims(EXPERIMENT, start=FRESH)
+gap = partial(add, score="collapsed_gap_live", what=GAP)
+purity = partial(add, score="purity", what=PURITY)
 DEPARTS = "abstract: standard regularizers do not; ours: the eigengap without dead units"
 
-claim(
-    EXPERIMENT,
+gap(
     name="penalty_makes_modules",
     sentence=(
         "A penalty on weights times activity separates the hidden units into one module per "
         "function."
     ),
-    score="collapsed_gap_live",
     above=0.5,
-    what=GAP,
     runs={"penalty": PENALTY},
     source="figure without numbers",
     role="headline",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+gap(
     name="poisson_penalty_makes_modules",
     sentence="So does the version of this penalty for Poisson-like noise (α = 1).",
-    score="collapsed_gap_live",
     above=0.5,
-    what=GAP,
     runs={"penalty": POISSON_PENALTY},
     source="authors' code",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+purity(
     name="penalty_makes_units_pure",
     sentence="With the penalty, hidden units serve one function each, more than with L2 alone.",
-    score="purity",
     compare="penalty - l2",
     above=0.15,
     what=f"{PURITY}, minus L2's",
     runs={"penalty": PENALTY, "l2": L2},
     source="abstract; the measure is ours",
-    start=FRESH,
 )
 _NOISES: tuple[tuple[str, Run, str, str, Role], ...] = (
     ("poisson_noise", POISSON, "Poisson-like", "abstract", "headline"),
     ("multiplicative_noise", MULTIPLICATIVE, "Multiplicative", "authors' code", "detail"),
 )
 for _name, _run, _noise, _source, _role in _NOISES:
-    claim(
-        EXPERIMENT,
+    purity(
         name=f"{_name}_makes_modules",
         sentence=(
             f"{_noise} activity noise makes modules: units serve one function each, more than with "
             "L2 alone."
         ),
-        score="purity",
         compare="noise - l2",
         above=0.1,
         what=f"{PURITY}, minus L2's",
         runs={"noise": _run, "l2": L2},
         source=f"{_source}; the measure is ours",
         role=_role,
-        start=FRESH,
     )
-    claim(
-        EXPERIMENT,
+    gap(
         name=f"{_name}_separates_the_graph",
         sentence=f"{_noise} activity noise separates the graph of hidden units, compared with L2.",
-        score="collapsed_gap_live",
         compare="noise - l2",
         above=0.2,
         what=f"{GAP}, minus L2's",
         runs={"noise": _run, "l2": L2},
         source=_source,
-        start=FRESH,
         second=_run is MULTIPLICATIVE,
     )
-claim(
-    EXPERIMENT,
+gap(
     name="l2_makes_no_modules",
     sentence="An L2 penalty alone leaves the hidden units without modules.",
-    score="collapsed_gap_live",
     below=0.3,
-    what=GAP,
     runs={"l2": L2},
     source="figure without numbers",
     role="control",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+gap(
     name="activity_makes_modules",
     sentence="A penalty on activity alone makes modules, too, which departs from the paper.",
-    score="collapsed_gap_live",
     above=0.5,
-    what=GAP,
     runs={"activity": {"condition": "activity"}},
     source=DEPARTS,
     role="beyond",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+purity(
     name="l1_leaves_pure_units",
     sentence=(
         "An L1 penalty leaves few units alive, and these serve one function each, which departs "
         "from the paper."
     ),
-    score="purity",
     above=0.9,
-    what=PURITY,
     runs={"l1": {"condition": "l1"}},
     source=DEPARTS,
     role="beyond",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+purity(
     name="linear_networks_stay_mixed",
     sentence=(
         "In a linear network with multiplicative noise, trained on the identity, units stay mixed."
     ),
-    score="purity",
     below=0.5,
-    what=PURITY,
     runs={"linear": LINEAR},
     source="abstract",
     role="control",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+add(
     name="penalty_costs_less_than_noise",
     sentence=(
         "The penalized network's test error is below a fifth of the noisy network's (noise left "
@@ -367,10 +332,8 @@ claim(
     runs={"penalty": PENALTY, "multiplicative": MULTIPLICATIVE},
     paper="0.05",
     source="authors' notebooks",
-    start=FRESH,
 )
-claim(
-    EXPERIMENT,
+add(
     name="modules_shield_the_other_outputs",
     sentence=(
         "When one input is shifted, the other outputs move less than half as far as with L2 alone."
@@ -381,5 +344,4 @@ claim(
     what=f"movement at a shift of {SHIFT:g} relative to L2's",
     runs={"penalty": PENALTY, "l2": L2},
     source="authors' code, without numbers",
-    start=FRESH,
 )

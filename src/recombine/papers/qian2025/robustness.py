@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import FRESH, Run, claim
+from recombine.core.claim import FRESH, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
@@ -172,14 +172,10 @@ def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
 
     from recombine.diagnostics.robustness import errors
     from recombine.models.modular import Separate
-    from recombine.runs.trial import trial
+    from recombine.runs.trial import splits, trial
     from recombine.tasks.modular import independent_sines
 
     task = independent_sines(cfg.count, seed=cfg.drawn)
-    splits = [
-        task.split(everything(), n=cfg.samples, rng=np.random.default_rng(s), queries=TESTED)
-        for s in seeds
-    ]
 
     def disturbances(trained: Trained) -> Measured:
         model, data, seed = trained.model, trained.split.query, trained.seed
@@ -193,7 +189,7 @@ def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
         cfg,
         seeds,
         task,
-        splits,
+        splits(task, everything(), seeds, n=cfg.samples, queries=TESTED),
         partial(build, cfg),
         diagnostics=(),
         after=disturbances,
@@ -213,7 +209,7 @@ def networks(*names: str) -> dict[str, Run]:
 THREE = networks("weight_activity", "l2", "separate")
 PENALTY = networks("weight_activity", "l2")
 ADDED = "error that noise adds, relative to L2's"
-add = partial(claim, EXPERIMENT, start=FRESH)
+add = claims(EXPERIMENT, start=FRESH)
 resists = partial(add, compare="weight_activity / l2", what=ADDED, runs=PENALTY)
 
 add(

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from recombine.core.claim import Run, claim
+from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.sets import axes, everything
 from recombine.core.shapes import diagonal
@@ -57,7 +55,7 @@ def inverse(cfg: Inverse, seeds: Sequence[int]) -> list[Result]:
 
     from recombine.models.decoders import mlp
     from recombine.models.inverse import slotwise
-    from recombine.runs.trial import trial
+    from recombine.runs.trial import splits, trial
     from recombine.tasks.vectors import concatenated_vectors
     from recombine.training.fit import cosine
 
@@ -67,12 +65,6 @@ def inverse(cfg: Inverse, seeds: Sequence[int]) -> list[Result]:
         "orthogonal": axes(*[0.0] * cfg.slots * cfg.latents),
     }
     tasks = [concatenated_vectors(cfg.slots, cfg.latents, cfg.outputs, seed=s) for s in seeds]
-    splits = [
-        t.split(
-            supports[cfg.support], n=cfg.samples, queries=cfg.asked, rng=np.random.default_rng(s)
-        )
-        for t, s in zip(tasks, seeds, strict=True)
-    ]
     build: Callable[..., nn.Module] = partial(mlp, width=cfg.slots * cfg.width, depth=1)
     if cfg.model == "compositional":
         build = partial(slotwise, slots=cfg.slots, width=cfg.width)
@@ -81,7 +73,7 @@ def inverse(cfg: Inverse, seeds: Sequence[int]) -> list[Result]:
         cfg,
         seeds,
         tasks,
-        splits,
+        splits(tasks, supports[cfg.support], seeds, n=cfg.samples, queries=cfg.asked),
         lambda data, seed: build(data, seed=seed),
         diagnostics=("explained",),
         optimizer=torch.optim.Adam if adam else torch.optim.SGD,
@@ -102,12 +94,10 @@ def runs(*models: str, supports: Sequence[str]) -> dict[str, Run]:
 ALL = ("random", "diagonal", "orthogonal")
 NOTEBOOK = "authors' code: numerical_simulation.ipynb; ours: a pilot gave {}"
 
-on_all = partial(
-    claim, "wiedemer2023.inverse", score="r2_all", what="R² on all combinations", oracle=PILOT
-)
+add = claims("wiedemer2023.inverse")
+on_all = partial(add, score="r2_all", what="R² on all combinations", oracle=PILOT)
 
-claim(
-    "wiedemer2023.inverse",
+add(
     name="readers_fit_what_they_see",
     sentence="Both networks recover the latents of the training combinations.",
     score="r2_id",

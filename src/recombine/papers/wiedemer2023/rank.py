@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import Evidence, Verdict, claim, exact, scores
+from recombine.core.claim import Evidence, claims, scores
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
 from recombine.core.sets import cross, everything
@@ -174,30 +174,32 @@ def rank(cfg: Rows) -> Result:
     return Result({name: float(value) for name, value in numbers.items()}, arrays)
 
 
+add = claims("wiedemer2023.rank")
+
+
 def cases(*names: str) -> dict[str, dict[str, str]]:
     """List the runs of some cases."""
     return {name: {"case": name} for name in names}
 
 
-@claim(
-    "wiedemer2023.rank",
+@add(
+    below=0.5,
+    what="largest difference of a rank",
     runs=cases(*RANKS),
     source="ours: 48 ranks of 12 cases, derived by hand",
     role="beyond",
 )
-def ranks_are_as_derived(records: Evidence[Record]) -> Verdict:
+def ranks_are_as_derived(records: Evidence[Record]) -> float:
     """The ranks of 12 compositions and supports, in both forms, are those that theory implies."""
     names = ("sum_1", "stack_1", "sum_2", "stack_2")
-    gaps = [
+    return max(
         abs(float(scores(records[case], name)[0]) - derived)
         for case, ranks in RANKS.items()
         for name, derived in zip(names, ranks, strict=True)
-    ]
-    return exact(max(gaps), below=0.5, what="largest difference of a rank")
+    )
 
 
-claim(
-    "wiedemer2023.rank",
+add(
     name="the_sum_of_jacobians_misleads",
     sentence=(
         "Jacobians can cancel in the paper's sum although the stacked ones determine the component."
@@ -211,20 +213,19 @@ claim(
 )
 
 
-@claim(
-    "wiedemer2023.rank",
+@add(
+    below=0.5,
+    what="missing rank with the third plane, of 18",
     runs=cases("saturated_planes", "saturated_three_planes"),
     source="ours: 15 and 18 of 18, derived by hand",
 )
-def a_third_plane_shows_what_was_hidden(records: Evidence[Record]) -> Verdict:
+def a_third_plane_shows_what_was_hidden(records: Evidence[Record]) -> float:
     """A third plane, with the front sprite elsewhere, determines the rest of the back sprite."""
-    before, after = (float(scores(run, "stack_2")[0]) for _, run in records.items())
-    missing = 18 - after if before < 18 else 18.0
-    return exact(missing, below=0.5, what="missing rank with the third plane, of 18")
+    rank = records.scores("stack_2")
+    return 18 - rank["saturated_three_planes"][0] if rank["saturated_planes"][0] < 18 else 18.0
 
 
-claim(
-    "wiedemer2023.rank",
+add(
     name="the_certificate_names_that_plane",
     sentence=(
         "Given two planes, the certificate proposes a third one that determines the back sprite."
@@ -236,8 +237,7 @@ claim(
     source="ours",
     role="beyond",
 )
-claim(
-    "wiedemer2023.rank",
+add(
     name="opacity_violates_the_condition",
     sentence=("Of a back component with opacity, no support determines more than color × opacity."),
     score="stack_2",
@@ -246,8 +246,7 @@ claim(
     runs=cases("alpha_planes", "alpha_random", "alpha_soft"),
     source="ours: at most 18 of 24, derived by hand",
 )
-claim(
-    "wiedemer2023.rank",
+add(
     name="the_ground_of_an_occluder_is_never_determined",
     sentence=(
         "Under hard occlusion, no random support determines the background of the front component."

@@ -88,11 +88,11 @@ def world(cfg: Sprites, objects: int = 2, times: int = 1) -> Task:
 
 def worlds(cfg: Sprites, seeds: Sequence[int]) -> tuple[Task, list[Split]]:
     """Build the task, and split it for each seed."""
+    from recombine.runs.trial import splits
     from recombine.tasks.sprites import sprite_support
 
     task, support = world(cfg), sprite_support(cfg.support, cfg.factors)
-    rngs = [np.random.default_rng(seed) for seed in seeds]
-    return task, [task.split(support, n=cfg.samples, queries=cfg.asked, rng=r) for r in rngs]
+    return task, splits(task, support, seeds, n=cfg.samples, queries=cfg.asked)
 
 
 def alone(cfg: Sprites, *, opacity: bool = False) -> Part:

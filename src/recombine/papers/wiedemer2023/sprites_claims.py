@@ -4,13 +4,12 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
+from recombine.core.claim import Evidence, Run, claims, scores
+from recombine.core.space import Array
 from recombine.runs.record import Record
 
 EXPERIMENT = "wiedemer2023.sprites"
-TABLE = "authors' code: tables.ipynb"
 WIDE, NARROW = "diagonal(0.2)", "diagonal(0.05)"
 
 SUPPORTS = ("random", "orthogonal", "star", "normal", "gap", WIDE, NARROW)
@@ -38,7 +37,8 @@ def runs(*names: str) -> Callable[[str], dict[str, Run]]:
     }
 
 
-on_all_pairs = partial(claim, EXPERIMENT, score="r2_all", what="R² on all pairs", source=TABLE)
+from_table = claims(EXPERIMENT, source="authors' code: tables.ipynb")
+on_all_pairs = partial(from_table, score="r2_all", what="R² on all pairs")
 difference = partial(on_all_pairs, what="R² on all pairs, difference within a seed")
 
 on_all_pairs(
@@ -49,8 +49,7 @@ on_all_pairs(
     paper="0.951",
     role="headline",
 )
-claim(
-    EXPERIMENT,
+from_table(
     name="composing_models_lose_little",
     sentence=(
         "A compositional model renders all pairs nearly as well as pairs of its training support."
@@ -60,10 +59,8 @@ claim(
     what="R² on the training support minus R² on all pairs",
     runs=runs("orthogonal"),
     paper="0.957 - 0.951 = 0.006",
-    source=TABLE,
 )
-claim(
-    EXPERIMENT,
+from_table(
     name="monolithic_models_fit",
     sentence="A monolithic model of the same size fits pairs of its training support.",
     score="r2_id",
@@ -71,7 +68,6 @@ claim(
     what="R² on the training support",
     runs=runs("monolithic"),
     paper="0.948",
-    source=TABLE,
     role="control",
 )
 on_all_pairs(
@@ -150,8 +146,7 @@ difference(
     runs=runs(WIDE, NARROW),
     paper="0.955 - 0.589 = 0.366",
 )
-claim(
-    EXPERIMENT,
+from_table(
     name="a_narrow_band_succeeds_by_luck",
     sentence="From a narrow band some seeds succeed (R² above 0.5 on all pairs) and others fail.",
     score="success",
@@ -160,52 +155,58 @@ claim(
     what="share of seeds that succeed",
     runs=runs(NARROW),
     paper="2 of 5 seeds",
-    source=TABLE,
     reason=(
         "our seeds differ little: R² on all pairs is 0.587 to 0.599 in all five, above the 0.5 "
         "of success; the paper's size was not tried"
     ),
 )
 
-DIFFERENCE = "R² on all pairs, difference within a seed"
+
+def over_monolith(records: Evidence[Record]) -> Array:
+    """R² with a gap or without a plane, the smaller, minus that of the monolithic model."""
+    r2 = records.scores("r2_all")
+    return np.minimum(r2["star"], r2["gap"]) - r2["monolithic"]
 
 
-@claim(
-    EXPERIMENT,
-    runs=runs("star", "gap", "monolithic"),
-    paper="0.869 + 0.500 = 1.369",
-    source=TABLE,
-)
-def broken_conditions_beat_a_monolith(records: Evidence[Record]) -> Verdict:
-    """With a gap or a missing plane, composing still raises R² on all pairs by more than 1."""
-    r2 = {name: scores(run, "r2_all") for name, run in records.items()}
-    return decide(np.minimum(r2["star"], r2["gap"]) - r2["monolithic"], above=1.0, what=DIFFERENCE)
-
-
-def r2_despite_opacity(records: Evidence[Record]) -> NDArray[np.float64]:
+def with_opacity(records: Evidence[Record]) -> Array:
     """R² with opacity where the certificate says that sprite 2 is undetermined, else -1."""
     run = records["opacity"]
     return np.where(scores(run, "determined_2") < 1, scores(run, "r2_all"), -1.0)
 
 
-@claim(
-    EXPERIMENT, runs=runs("opacity"), paper="0.979 (3 seeds; 2 more collapsed)", source=TABLE
-)  # fmt: skip
-def opacity_generalizes_without_the_condition(records: Evidence[Record]) -> Verdict:
-    """Components with opacity violate the rank condition, yet the model renders all pairs."""
-    return decide(r2_despite_opacity(records), above=0.6, what="R² on all pairs")
+def over_occlusion(records: Evidence[Record]) -> Array:
+    """The same minus R² with soft occlusion."""
+    return with_opacity(records) - scores(records["orthogonal"], "r2_all")
 
 
-@claim(
-    EXPERIMENT, runs=runs("orthogonal", "opacity"), paper="0.979 - 0.951 = 0.028", source=TABLE
-)  # fmt: skip
-def opacity_does_best(records: Evidence[Record]) -> Verdict:
-    """One network with opacity for both sprites outperforms two with soft occlusion."""
-    gain = r2_despite_opacity(records) - scores(records["orthogonal"], "r2_all")
-    return decide(gain, above=0.0, what=DIFFERENCE)
+difference(
+    name="broken_conditions_beat_a_monolith",
+    sentence="With a gap or a missing plane, composing still raises R² on all pairs by more than "
+    "1.",
+    score=over_monolith,
+    above=1.0,
+    runs=runs("star", "gap", "monolithic"),
+    paper="0.869 + 0.500 = 1.369",
+)
+on_all_pairs(
+    name="opacity_generalizes_without_the_condition",
+    sentence="Components with opacity violate the rank condition, yet the model renders all pairs.",
+    score=with_opacity,
+    above=0.6,
+    runs=runs("opacity"),
+    paper="0.979 (3 seeds; 2 more collapsed)",
+)
+difference(
+    name="opacity_does_best",
+    sentence="One network with opacity for both sprites outperforms two with soft occlusion.",
+    score=over_occlusion,
+    above=0.0,
+    runs=runs("orthogonal", "opacity"),
+    paper="0.979 - 0.951 = 0.028",
+)
 
 
-beyond = partial(claim, EXPERIMENT, source="ours", role="beyond")
+beyond = claims(EXPERIMENT, source="ours", role="beyond")
 
 beyond(
     name="what_the_certificate_names_is_lost",
@@ -241,22 +242,24 @@ beyond(
 SUFFICIENT, HIDING = ("random", "orthogonal", WIDE), ("star", NARROW)
 
 
-@claim(
-    EXPERIMENT,
-    runs=runs(*SUFFICIENT, *HIDING),
-    paper="0.951 - 0.869 = 0.082",
-    source=TABLE,
-    oracle="thresholds of the certificate (1 % and 5 %)",
-    role="beyond",
-)
-def the_certificate_tells_supports_apart(records: Evidence[Record]) -> Verdict:
-    """Supports that leave over 5 % of sprite 2 undetermined do worse than those with under 1 %."""
-    hidden, r2 = (
-        {name: scores(run, score) for name, run in records.items()}
-        for score in ("hidden_2", "r2_all")
-    )
+def margin(records: Evidence[Record]) -> Array:
+    """Worst R² of sufficient supports minus the best of others; -1 if shares are not as said."""
+    hidden, r2 = records.scores("hidden_2"), records.scores("r2_all")
     separated = max(hidden[s].max() for s in SUFFICIENT) < 0.01
     separated &= min(hidden[s].min() for s in HIDING) > 0.05
     worst = np.min([r2[s] for s in SUFFICIENT], axis=0)
     gap = worst - np.max([r2[s] for s in HIDING], axis=0)
-    return decide(gap if separated else np.minimum(gap, -1.0), above=0.0, what=DIFFERENCE)
+    return np.asarray(gap if separated else np.minimum(gap, -1.0))
+
+
+difference(
+    name="the_certificate_tells_supports_apart",
+    sentence="Supports that leave over 5 % of sprite 2 undetermined do worse than those with under "
+    "1 %.",
+    score=margin,
+    above=0.0,
+    runs=runs(*SUFFICIENT, *HIDING),
+    paper="0.951 - 0.869 = 0.082",
+    oracle="thresholds of the certificate (1 % and 5 %)",
+    role="beyond",
+)

@@ -9,12 +9,12 @@ from math import sqrt
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from recombine.core.claim import Evidence, Run, Verdict, claim, decide, scores
+from recombine.core.claim import Evidence, Run, claim, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import band, cross, everything
+from recombine.core.space import Array
 from recombine.core.support import Support
 from recombine.runs.record import Record
 
@@ -106,17 +106,13 @@ def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
     """Train a network on some pairs of two random components and test it on all pairs."""
     from recombine.diagnostics.sufficiency import sufficiency
     from recombine.models.compositional import compositional, monolithic
-    from recombine.runs.trial import trial
+    from recombine.runs.trial import splits, trial
     from recombine.tasks.vectors import composed_vectors, composition, world
     from recombine.training.fit import cosine
 
     support, space = shown(cfg), world(2, cfg.latents)
     kind = (cfg.combine, 2, cfg.latents, cfg.outputs, cfg.offset)
     tasks = [composed_vectors(*kind, seed=seed) for seed in seeds]
-    splits = [
-        task.split(support, n=cfg.samples, queries=cfg.asked, rng=np.random.default_rng(seed))
-        for task, seed in zip(tasks, seeds, strict=True)
-    ]
     build: Callable[..., nn.Module] = partial(monolithic, width=3 * cfg.width // 2, depth=2)
     if cfg.model == "compositional":
         build = partial(compositional, combine=cfg.combine, width=cfg.width, depth=2)
@@ -129,7 +125,7 @@ def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
         cfg,
         seeds,
         tasks,
-        splits,
+        splits(tasks, support, seeds, n=cfg.samples, queries=cfg.asked),
         lambda data, seed: build(data, seed=seed),
         diagnostics=("explained",),
         after=certificate,
@@ -168,9 +164,7 @@ MONOLITHIC = {
 }
 PILOT = "bounds are based on pilots of 1 to 3 seeds"
 
-on_all_pairs = partial(
-    claim, "wiedemer2023.vectors", score="r2_all", what="R² on all pairs", oracle=PILOT
-)
+on_all_pairs = claims("wiedemer2023.vectors", score="r2_all", what="R² on all pairs", oracle=PILOT)
 
 claim(
     "wiedemer2023.vectors",
@@ -268,7 +262,7 @@ on_all_pairs(
 )
 
 
-def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def rank_correlation(a: Array, b: Array) -> float:
     """Spearman's correlation of numbers without ties.
 
     >>> rank_correlation(np.array([1.0, 2.0, 30.0]), np.array([-1.0, 0.5, 0.7]))
@@ -280,6 +274,8 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 @claim(
     "wiedemer2023.vectors",
+    above=0.5,
+    what="rank correlation over seven runs",
     runs=PRODUCTS,
     source="ours",
     role="beyond",
@@ -289,13 +285,12 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
         "smallest singular value, 0.015, is the least of the seven; the paper's size was not tried"
     ),
 )
-def conditioning_predicts_success(records: Evidence[Record]) -> Verdict:
+def conditioning_predicts_success(records: Evidence[Record]) -> list[float]:
     """The larger the certificate's smallest singular value, the better networks of products
     generalize.
     """
     sigma, r2 = (
-        np.stack([scores(run, name) for _, run in records.items()], axis=1)  # (seeds, runs)
+        np.stack([*records.scores(name).values()], axis=1)  # (seeds, runs)
         for name in ("sigma_min", "r2_all")
     )
-    correlations = [rank_correlation(a, b) for a, b in zip(sigma, r2, strict=True)]
-    return decide(correlations, above=0.5, what="rank correlation over seven runs")
+    return [rank_correlation(a, b) for a, b in zip(sigma, r2, strict=True)]
