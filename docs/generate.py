@@ -16,7 +16,7 @@ from recombine.report.markdown import markdown
 from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
 from recombine.report.published import Published, published_json
-from recombine.runs.judge import Judged, judge_all
+from recombine.runs.judge import Judged, judge_all, needed
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
 
@@ -44,7 +44,8 @@ def generated() -> dict[str, str]:
     shelves()
     records = list(Store(ROOT / "results").records())
     judged = judge_all(records)
-    shipped = published_json(judged, records, [HEADLINES, *(p.finding for p in papers().values())])
+    texts = [HEADLINES, *(p.finding for p in papers().values())]
+    shipped = published_json(judged, records, texts, needed("quick"))
     published = Published(**json.loads(shipped))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     page = (ROOT / "docs/papers/brady2024.md").read_text(encoding="utf-8")

@@ -254,7 +254,7 @@ def test_every_trained_experiment_runs_on_a_device(name, shadow, monkeypatch):
                 np.testing.assert_allclose(b.arrays[key], value, rtol=1e-4, atol=1e-6)
 
 
-# Under `vmap`, torch loses an axis of stacked wrapper tensors, of which the emulated device is made.
+# Under `vmap`, torch loses an axis of the wrapper tensors that make up the emulated device.
 @pytest.mark.parametrize("name", sorted(TASKS.keys() - {"block_vectors"}))
 def test_every_task_makes_its_data_there(name, shadow):
     task = TASKS[name]()

@@ -38,7 +38,7 @@ def test_what_is_made_from_records_and_papers_is_up_to_date(generate):
     """If this fails after a change of words or results, run `python docs/generate.py`."""
     for name, text in generate.generated().items():
         assert (ROOT / name).read_text() == text, f"{name} is older than the records"
-    assert {r.size for r in Store(ROOT / "results").records()} == {"quick"}
+    assert {r.size for r in Store(ROOT / "results").records()} <= {"quick", "paper"}
 
 
 def test_a_finding_whose_verdict_has_changed_is_refused(generate):

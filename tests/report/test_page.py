@@ -134,7 +134,7 @@ def test_a_claim_links_to_its_runs_records_and_source_line(smoke, judged, tmp_pa
     assert targets == [store.path(r).resolve() for r in own]
     assert f'href="#{anchor(NAME, "smoke")}-0">the MLP</a>' in text
     assert articles(text)[0] == "the MLP"  # the condition has the claim's name
-    assert re.search(r"<code>hidden_square\.py:\d+</code>", text)
+    assert re.search(r"<code>failures\.py:\d+</code>", text)
 
 
 def test_a_claim_lists_only_the_records_that_decided_it(smoke, judged, tmp_path):

@@ -8,9 +8,10 @@ import pytest
 from recombine.core.claim import FAILS, HOLDS, Verdict
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
+from recombine.papers.brady2024.objects import THREE
 from recombine.report.published import Published, published, published_json, quoted
-from recombine.runs.judge import Judged
-from recombine.runs.record import DONE, Record, jsonable
+from recombine.runs.judge import Judged, needed
+from recombine.runs.record import DONE, Record, ids, jsonable
 
 
 @pytest.fixture
@@ -39,6 +40,16 @@ def test_what_is_published_can_be_read_again(ours):
     assert known.cost("a.y") == "no claim needs it"
     assert known.minutes("a") == known.minutes("a.x") == "1 min"
     assert known.minutes("b") == ""
+    part = Published(**json.loads(published_json([ours], runs, needed={"1"})))
+    assert part.seconds == {"a.x": 40.0}
+
+
+def test_superseded_runs_cost_nothing():
+    three = EXPERIMENTS["brady2024.objects"].configure("quick", **THREE)
+    first = ids(EXPERIMENTS["brady2024.objects"], three, range(3000, 3005))
+    other = ids(EXPERIMENTS["brady2024.objects"], three, range(5))
+    assert set(first) <= needed("quick")
+    assert not set(other) & needed("quick")
 
 
 def test_texts_quote_claims_and_scores_but_no_changed_verdict():

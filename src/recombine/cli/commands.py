@@ -252,8 +252,7 @@ def _seeds(claim: Claim, options: Reproducing) -> Sequence[int]:
     """List the seeds of a claim's runs: those asked for, or those of its stages."""
     if options.seeds:
         return [claim.start + seed for seed in seeds_of(options.seeds)]
-    first, second = claim.stages
-    return [*first, *second] if claim.second and options.size == "quick" else first
+    return claim.planned(options.size)
 
 
 def report(words: list[str]) -> int:

@@ -117,6 +117,11 @@ class Claim:
         middle = self.start + self.seeds
         return range(self.start, middle), range(middle, middle + SECOND)
 
+    def planned(self, size: str) -> list[int]:
+        """List the seeds that `recombine reproduce` runs."""
+        first, second = self.stages
+        return [*first, *second] if self.second and size == "quick" else [*first]
+
 
 CLAIMS: dict[str, Claim] = registry("claim")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -156,9 +156,15 @@ def quoted(records: Iterable[Record], texts: Iterable[str]) -> dict[str, float]:
 
 
 def published_json(
-    judged: Iterable[Judged], records: Sequence[Record], texts: Iterable[str] = ()
+    judged: Iterable[Judged],
+    records: Sequence[Record],
+    texts: Iterable[str] = (),
+    needed: Container[str] | None = None,
 ) -> str:
-    """Write verdicts, times and what texts quote as the file that ships: one claim per line."""
+    """Write verdicts, times and what texts quote as the file that ships: one claim per line.
+
+    Times are those of the runs that are `needed` (their ids), or of all.
+    """
     claims = {
         j.claim.name: {
             "outcome": j.verdict.outcome,
@@ -174,7 +180,7 @@ def published_json(
     processors = set()
     for r in records:
         processors.add(r.processor)
-        if r.size == "quick":
+        if r.size == "quick" and (needed is None or r.id in needed):
             seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 4)
             runs[r.experiment] += 1
     lines = [f"  {json.dumps(name)}: {json.dumps(claims[name])}" for name in sorted(claims)]
