@@ -214,7 +214,8 @@ def rows_of(
     mark = [train] if isinstance(train, str) and train in frame.columns else []
     others = [*targets, *predictions, *mark]
     chosen = list(factors) if factors else [c for c in frame.columns if c not in others]
-    columns = [c if c in frame.columns else str(c).partition("=")[0] for c in chosen]
+    known = set(frame.columns)  # polars lists its columns anew each time
+    columns = [c if c in known else str(c).partition("=")[0] for c in chosen]
     for role, names in (("prediction", predictions), ("mark of training rows", mark)):
         if clash := next((n for n in names if n in [*columns, *targets]), None):
             raise Refused(f"Column {clash!r} cannot be the {role} and a factor or target at once.")
