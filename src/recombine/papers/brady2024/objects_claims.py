@@ -1,7 +1,8 @@
 """Claims on objects: what the penalties on code and attention do to slots and reconstructions.
 
-Two headlines are decided with three sprites apart, on seeds from 3000, and the third, like the
-ablation of single penalties, with two sprites that overlap, on seeds from 4000 (docs/decisions/9).
+Two headlines are decided with three sprites apart, on seeds from 3000 and 3020, and the third, like
+the ablation of single penalties, with two sprites that overlap, on seeds from 4000
+(docs/decisions/9).
 """
 
 from collections.abc import Callable
@@ -64,6 +65,7 @@ def collapse(size: str) -> dict[str, Run]:
 
 TABLE = "table, by the reviews: numbers not known"
 add = partial(claim, "brady2024.objects", start=3000)
+fresh = partial(claim, "brady2024.objects", start=3020, seeds=15)
 overlap = partial(claim, "brady2024.objects", start=4000)
 table = partial(overlap, source=TABLE)
 beyond = partial(add, source="ours", role="beyond")
@@ -78,17 +80,27 @@ add(
     source="ours",
     role="control",
 )
-add(
-    name="both_penalties_make_objects",
+fresh(
+    name="both_penalties_raise_j_ari",
     sentence="Both penalties raise J-ARI: pixels of one object depend on one slot.",
     score="j_ari_id",
     compare="both - none",
-    above=0.05,
+    above=0.0,
     what="J-ARI with both minus with none",
     runs=runs,
     paper="better in both of its worlds",
     source=TABLE,
     role="headline",
+)
+add(
+    name="both_penalties_make_objects",
+    sentence="Both penalties raise J-ARI by more than 0.05.",
+    score="j_ari_id",
+    compare="both - none",
+    above=0.05,
+    what="J-ARI with both minus with none",
+    runs=runs,
+    source="ours: the margin",
     second=True,
 )
 add(
@@ -172,6 +184,7 @@ table(
     what="J-ARI with both minus with the penalty on attention",
     runs=overlapping("both", "interaction"),
     paper="both is best",
+    second=True,
 )
 overlap(
     name="as_good_as_slot_attention",
@@ -229,9 +242,20 @@ beyond(
         "sprites were tried, too: 1.11 times"
     ),
 )
+fresh(
+    name="penalties_raise_j_ari_in_unseen_pairs",
+    sentence="Both penalties raise J-ARI in held-out pairs of hues, too.",
+    score="j_ari_ood",
+    compare="both - none",
+    above=0.0,
+    what="J-ARI of held-out pairs with both minus with none",
+    runs=runs,
+    source="ours",
+    role="beyond",
+)
 beyond(
     name="objects_hold_in_unseen_pairs",
-    sentence="Both penalties raise J-ARI in held-out pairs of hues, too.",
+    sentence="In held-out pairs of hues, both penalties raise J-ARI by more than 0.05.",
     score="j_ari_ood",
     compare="both - none",
     above=0.05,

@@ -326,16 +326,27 @@ add(
     runs=PLAIN,
     source="text: the sequel's motivation for consistency",
 )
-add(
-    name="consistency_teaches_the_encoder",
-    sentence="Compositional consistency improves what the encoder reads in held-out scenes.",
+consistency = partial(
+    add,
     score="identified_ood",
     compare="with - without",
-    above=0.05,
     what="score of latents read outside the band, with minus without consistency",
     runs=PAIR,
+)
+consistency(
+    name="consistency_improves_reading",
+    sentence="Compositional consistency improves what the encoder reads in held-out scenes.",
+    above=0.0,
     paper="0.83 becomes 0.94, Slot Attention",
     source="table of the sequel, second-hand",
     role="headline",
+    start=20,
+    seeds=15,
+)
+consistency(
+    name="consistency_teaches_the_encoder",
+    sentence="Consistency raises the score of latents read in held-out scenes by more than 0.05.",
+    above=0.05,
+    source="ours: the margin",
     second=True,
 )
