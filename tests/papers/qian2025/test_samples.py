@@ -97,6 +97,47 @@ def test_an_exponential_need_is_told_from_a_power(rng):
     assert samples.modules_form_with_enough_samples(records).outcome == HOLDS
 
 
+def saturating(needs, seeds, rng):
+    """Build records whose eigengaps rise to a plateau that falls with the number of functions."""
+    sizes = 8 << np.arange(11)
+    return Evidence(
+        {
+            name: [
+                Record(
+                    id=f"{name}-{seed}",
+                    experiment="qian2025.samples",
+                    size="quick",
+                    config={"count": k, "most": 8192},
+                    seed=seed,
+                    scores={
+                        f"gap_{n}": (1 - k / 10) * n / (n + need) + rng.normal(scale=0.02)
+                        for n in sizes
+                    },
+                )
+                for seed in range(seeds)
+            ]
+            for (name, run), need in zip(samples.RUNS.items(), needs, strict=True)
+            for k in [run["count"]]
+        }
+    )
+
+
+def test_the_law_is_told_whatever_the_plateau(rng):
+    k = np.array(samples.COUNTS)
+    for needs, outcome in ((5.0 * 2.2**k, HOLDS), (8.0 * k**2.0, FAILS)):
+        records = saturating(needs, 40, rng)
+        verdict = samples.half_the_plateau_needs_exponentially_many_samples(records)
+        assert (verdict.outcome, verdict.seeds) == (outcome, 40)
+        first = np.mean(samples.group_needs(records["2 functions"]))
+        assert first == pytest.approx(needs[0], rel=0.15)
+
+
+def test_half_the_plateau_is_interpolated_on_the_logarithm():
+    gaps = np.array([0.0, 0.2, 0.6, 0.8, 0.8, 0.8])
+    assert samples.halfway([8, 16, 32, 64, 128, 256], gaps) == pytest.approx(16 * 2**0.5)
+    assert samples.halfway([8, 16, 32, 64], np.array([0.7, 0.8, 0.8, 0.8])) == 8.0
+
+
 def test_needs_that_do_not_grow_are_reported(rng):
     noise = np.exp(rng.normal(scale=0.02, size=(5, 4)))
     shrinking = needed(256.0 / np.array(samples.COUNTS) * noise)

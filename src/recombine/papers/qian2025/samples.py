@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -169,6 +170,7 @@ FALLING = (
     "numbers or code for this statement, and its own size was not tried"
 )
 RUNS = {f"{k} functions": {"count": k} for k in COUNTS}
+GAP = re.compile(r"gap_\d+")
 GROUP = 5  # seeds whose eigengaps are averaged before a need is read off
 TOP = 3  # largest numbers of samples, whose mean eigengap is the plateau
 
@@ -191,6 +193,20 @@ def wide(size: str) -> dict[str, Run]:
     """Return the runs that try more numbers of samples: both fewer and more."""
     search = {"fewest": 8, "most": 8192} if size == "quick" else {}
     return {name: {**run, **search} for name, run in RUNS.items()}
+
+
+def curves(records: Iterable[Record]) -> tuple[list[int], Array]:
+    """Return the numbers of samples and the eigengaps, (records, numbers), of one kind of run."""
+    records = list(records)
+    sizes = sorted(int(name[4:]) for name in records[0].scores if GAP.fullmatch(name))
+    return sizes, np.array([[r.scores[f"gap_{n}"] for n in sizes] for r in records])
+
+
+def group_needs(records: Iterable[Record]) -> list[float]:
+    """Return the samples needed for half the plateau, by the mean of every `GROUP` seeds."""
+    sizes, gaps = curves(records)
+    whole = gaps[: len(gaps) // GROUP * GROUP]
+    return [halfway(sizes, g) for g in whole.reshape(-1, GROUP, len(sizes)).mean(axis=1)]
 
 
 def halfway(sizes: Sequence[int], gaps: Array) -> float:
@@ -251,15 +267,10 @@ def modules_need_more_samples_for_more_functions(records: Evidence[Record]) -> V
      reason=FALLING)  # fmt: skip
 def half_the_plateau_needs_exponentially_many_samples(records: Evidence[Record]) -> Verdict:
     """An exponential of the number of functions fits the samples needed better than a power."""
-    by_run = []  # needs of each group, by number of functions
-    for run in records.runs.values():
-        sizes = sorted(int(s[4:]) for s in run[0].scores if s[4:].isdigit() and s[:4] == "gap_")
-        gaps = np.array([[r.scores[f"gap_{n}"] for n in sizes] for r in run])
-        groups = gaps[: len(gaps) // GROUP * GROUP].reshape(-1, GROUP, len(sizes)).mean(axis=1)
-        by_run.append([halfway(sizes, group) for group in groups])
+    by_run = [group_needs(run) for run in records.runs.values()]
     less = [advantage(need, [True] * len(need)) for need in zip(*by_run, strict=True)]
     what = f"error of power minus exponential, logs, in groups of {GROUP} seeds"
-    return replace(decide(less, above=0.0, what=what), seeds=len(run))
+    return replace(decide(less, above=0.0, what=what), seeds=GROUP * len(less))
 
 
 @add(paper="exponential", source="abstract", second=True)
