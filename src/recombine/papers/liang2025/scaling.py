@@ -219,10 +219,8 @@ def stripes_need_samples_like_the_side(records: Evidence[Record]) -> Verdict:
     paper="about 3",
     source="README",
     second=True,
-    reason=(
-        "at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides of 8 "
-        "to 14 are a short range for an exponent; the paper's size was not tried"
-    ),
+    reason="at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides "
+    "of 8 to 14 are a short range for an exponent; the paper's size was not tried",
 )
 def bumps_alone_need_samples_like_the_cube(records: Evidence[Record]) -> Verdict:
     """Without stripes the samples needed to compose grow about as the cube of the side."""

@@ -187,10 +187,8 @@ add(
 )
 loss(
     name="modular_networks_extend_a_hill",
-    sentence=(
-        "In the held-out quadrants a modular network's error is below ten times its error in the "
-        "training quadrants."
-    ),
+    sentence="In the held-out quadrants a modular network's error is below ten times its error in "
+    "the training quadrants.",
     below=1.0,
     runs=runs(HILL, "modular"),
     paper="log₁₀ (1e-6 / 1e-6) = 0",
@@ -203,10 +201,8 @@ for _network, _name, _paper in (
 ):
     loss(
         name=_name,
-        sentence=(
-            f"In the held-out quadrants {WORDS[_network]} network's error exceeds ten times its "
-            "error in the training quadrants."
-        ),
+        sentence=f"In the held-out quadrants {WORDS[_network]} network's error exceeds ten times "
+        "its error in the training quadrants.",
         above=1.0,
         runs=runs(HILL, _network),
         paper=_paper,
@@ -219,10 +215,8 @@ for _network, _name, _paper in (
 ):
     ratio(
         name=_name,
-        sentence=(
-            f"In the held-out quadrants {WORDS[_network]} network's error exceeds ten times a "
-            "modular network's."
-        ),
+        sentence=f"In the held-out quadrants {WORDS[_network]} network's error exceeds ten times "
+        "a modular network's.",
         compare=f"{_network} / modular",
         above=1.0,
         runs=runs(HILL, "modular", _network),
@@ -242,10 +236,8 @@ add(
 # The paper has this variant, but no number of it is known; the bound is that of the hill.
 loss(
     name="modular_networks_fill_tiles",
-    sentence=(
-        "In held-out tiles a modular network's error is below ten times its error in the training "
-        "tiles."
-    ),
+    sentence="In held-out tiles a modular network's error is below ten times its error in the "
+    "training tiles.",
     below=1.0,
     runs=runs(SINES, "modular"),
     source=CODE,
@@ -259,10 +251,8 @@ for _network, _name in (
 ):
     ratio(
         name=_name,
-        sentence=(
-            f"In held-out tiles {WORDS[_network]} network's error exceeds twice a modular "
-            "network's."
-        ),
+        sentence=f"In held-out tiles {WORDS[_network]} network's error exceeds twice a modular "
+        "network's.",
         compare=f"{_network} / modular",
         above=float(np.log10(2)),
         runs=runs(SINES, "modular", _network),

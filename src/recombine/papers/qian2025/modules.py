@@ -229,10 +229,8 @@ DEPARTS = "abstract: standard regularizers do not; ours: the eigengap without de
 
 gap(
     name="penalty_makes_modules",
-    sentence=(
-        "A penalty on weights times activity separates the hidden units into one module per "
-        "function."
-    ),
+    sentence="A penalty on weights times activity separates the hidden units into one module per "
+    "function.",
     above=0.5,
     runs={"penalty": PENALTY},
     source="figure without numbers",
@@ -261,10 +259,8 @@ _NOISES: tuple[tuple[str, Run, str, str, Role], ...] = (
 for _name, _run, _noise, _source, _role in _NOISES:
     purity(
         name=f"{_name}_makes_modules",
-        sentence=(
-            f"{_noise} activity noise makes modules: units serve one function each, more than with "
-            "L2 alone."
-        ),
+        sentence=f"{_noise} activity noise makes modules: units serve one function each, more "
+        "than with L2 alone.",
         compare="noise - l2",
         above=0.1,
         what=f"{PURITY}, minus L2's",
@@ -300,10 +296,8 @@ gap(
 )
 purity(
     name="l1_leaves_pure_units",
-    sentence=(
-        "An L1 penalty leaves few units alive, and these serve one function each, which departs "
-        "from the paper."
-    ),
+    sentence="An L1 penalty leaves few units alive, and these serve one function each, which "
+    "departs from the paper.",
     above=0.9,
     runs={"l1": {"condition": "l1"}},
     source=DEPARTS,
@@ -311,9 +305,8 @@ purity(
 )
 purity(
     name="linear_networks_stay_mixed",
-    sentence=(
-        "In a linear network with multiplicative noise, trained on the identity, units stay mixed."
-    ),
+    sentence="In a linear network with multiplicative noise, trained on the identity, units stay "
+    "mixed.",
     below=0.5,
     runs={"linear": LINEAR},
     source="abstract",
@@ -321,10 +314,8 @@ purity(
 )
 add(
     name="penalty_costs_less_than_noise",
-    sentence=(
-        "The penalized network's test error is below a fifth of the noisy network's (noise left "
-        "on)."
-    ),
+    sentence="The penalized network's test error is below a fifth of the noisy network's (noise "
+    "left on).",
     score="mse_noisy",
     compare="penalty / multiplicative",
     below=0.2,
@@ -335,9 +326,8 @@ add(
 )
 add(
     name="modules_shield_the_other_outputs",
-    sentence=(
-        "When one input is shifted, the other outputs move less than half as far as with L2 alone."
-    ),
+    sentence="When one input is shifted, the other outputs move less than half as far as with L2 "
+    "alone.",
     score="moved_others",
     compare="penalty / l2",
     below=0.5,

@@ -231,36 +231,28 @@ resists(
 )
 resists(
     name="the_penalty_halves_the_error_of_poisson_noise",
-    sentence=(
-        "Poisson-like noise adds less than half as much error to the penalized network as to the "
-        "L2 network."
-    ),
+    sentence="Poisson-like noise adds less than half as much error to the penalized network as to "
+    "the L2 network.",
     score="added_1",
     below=0.5,
     source="abstract, without a number",
-    reason=(
-        "the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson noise: "
-        "0.82, against 0.62 with α = 1; the abstract promises less error, not half; this is the "
-        "paper's own length, and 8,000 steps, tried before, gave 0.90"
-    ),
+    reason="the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson "
+    "noise: 0.82, against 0.62 with α = 1; the abstract promises less error, not half; this is "
+    "the paper's own length, and 8,000 steps, tried before, gave 0.90",
 )
 # The penalty is the variance that this noise adds to the next layer.
 resists(
     name="the_penalty_resists_multiplicative_noise",
-    sentence=(
-        "Multiplicative noise adds less than half as much error to the penalized network as to the "
-        "L2 network."
-    ),
+    sentence="Multiplicative noise adds less than half as much error to the penalized network as "
+    "to the L2 network.",
     score="added_2",
     below=0.5,
     source="abstract, without a number",
 )
 add(
     name="the_poisson_penalty_resists_poisson_noise",
-    sentence=(
-        "With the penalty for Poisson-like noise (α = 1), that noise adds less than 0.8 of the "
-        "error that it adds to the L2 network."
-    ),
+    sentence="With the penalty for Poisson-like noise (α = 1), that noise adds less than 0.8 of "
+    "the error that it adds to the L2 network.",
     score="added_1",
     compare="poisson_penalty / l2",
     below=0.8,
@@ -270,10 +262,8 @@ add(
 )
 add(
     name="training_with_poisson_noise_resists_it",
-    sentence=(
-        "To a network trained with Poisson-like noise, that noise adds less than half as much "
-        "error as to the L2 network."
-    ),
+    sentence="To a network trained with Poisson-like noise, that noise adds less than half as "
+    "much error as to the L2 network.",
     score="added_1",
     compare="poisson_noise / l2",
     below=0.5,
@@ -283,10 +273,8 @@ add(
 )
 add(
     name="separate_networks_resist_noise",
-    sentence=(
-        "Poisson-like noise adds less error to networks that are modular by design than to the L2 "
-        "network."
-    ),
+    sentence="Poisson-like noise adds less error to networks that are modular by design than to "
+    "the L2 network.",
     score="added_1",
     compare="separate / l2",
     below=1.0,
@@ -296,11 +284,9 @@ add(
     source="abstract",
     role="headline",
     second=True,
-    reason=(
-        "separate networks have a quarter of the units per function to average noise over, which "
-        "adds 1.10 times L2's error; this is the paper's own length, and 8,000 steps, tried "
-        "before, gave 1.06"
-    ),
+    reason="separate networks have a quarter of the units per function to average noise over, "
+    "which adds 1.10 times L2's error; this is the paper's own length, and 8,000 steps, tried "
+    "before, gave 1.06",
 )
 add(
     name="one_output_learns_anew",
@@ -314,10 +300,8 @@ add(
 )
 add(
     name="the_penalty_protects_from_forgetting",
-    sentence=(
-        "While one output is retrained, the error of the others grows less than half as much as "
-        "with L2 alone."
-    ),
+    sentence="While one output is retrained, the error of the others grows less than half as much "
+    "as with L2 alone.",
     score="forgot_others",
     compare="weight_activity / l2",
     below=0.5,
