@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from recombine.core.score import Score
 from recombine.core.space import Mask
 from recombine.papers.foresight.rivals import fit_rivals, forest_deviation
 from recombine.papers.foresight.telling import auroc, share
-from recombine.papers.foresight.worlds import FRESH, Run, missing_levels, sized
+from recombine.papers.foresight.worlds import FRESH, Run, fraction, missing_levels, sized
 
 if TYPE_CHECKING:
     from recombine.tables.conjunctions import Array, Codes
@@ -27,6 +28,7 @@ JUDGED = ("forest", "boosting", "mlp")  # trained models on which the referee gi
 HIDDEN = 0.6  # share of the levels of each factor that form the hidden block
 DIFFER = 2  # factors that may differ from the reference in the order-limited support
 WILD_TYPE = ("V", "D", "G", "V")
+error_rate = partial(fraction, better="lower", summary=True)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Real:
 def load(name: str) -> Table:
     """Load a table with one value per combination: the mean of repeats, the logarithm of GB1.
 
-    What is hidden is then of the same kind as what is measured.
+    Hidden values are then of the same kind as measured ones.
     """
     from recombine.tables.datasets import dataset
 
@@ -58,10 +60,10 @@ def load(name: str) -> Table:
 def draw_support(
     table: Table, support: str, measured: float, rng: Generator, reference: Codes | None = None
 ) -> tuple[Mask, Mask]:
-    """Draw which combinations of a table are measured, and which of the others are asked.
+    """Draw which combinations of a table are measured, and which of the others are queried.
 
     - random: combinations at random
-    - block: none of a hidden block, which alone is asked
+    - block: none of a hidden block, and only that block is queried
     - skewed: levels are as frequent as in Zipf's law
     - order: at most two factors differ from a reference
     """
@@ -94,47 +96,23 @@ def draw_support(
     selection="no training on unmeasured combinations",
     seeds_per_job=lambda cfg: 1,
     scores=[
-        Score(
-            "r2_*",
-            "R² of the referee's values on unseen combinations",
-            better="higher",
-            summary=True,
-        ),
+        Score("r2_*", "R² of the referee's values on unseen combinations", better="higher",
+              summary=True),
         Score("rival_*", "R² of one ordinary model on unseen combinations"),
         Score("lead_*", "R² of the referee minus that of the best ordinary model", better="higher"),
-        Score("known_half_*", "share known to ±0.5 standard deviations", share=True, summary=True),
-        Score("known_one_*", "share known to ±1 standard deviation", share=True),
-        Score(
-            "false_half",
-            "wrong values among those known to ±0.5 standard deviations",
-            better="lower",
-            share=True,
-            summary=True,
-        ),
-        Score(
-            "false_one",
-            "wrong values among those known to ±1 standard deviation",
-            better="lower",
-            share=True,
-            summary=True,
-        ),
-        Score("covered", "measured values inside the 90 % interval", share=True, summary=True),
-        Score(
-            "verdict_*",
-            "AUROC for failures of a trained model on unseen combinations",
-            better="higher",
-            share=True,
-        ),
-        Score("variance_*", "the same by the variance of a forest", share=True),
-        Score("verdict", "the least of the AUROCs by model", share=True),
-        Score("gain", "the least lead of the verdict's AUROC over that of a forest's variance"),
-        Score(
-            "refused_order",
-            "combinations beyond the measured order that are not called known",
-            share=True,
-        ),
+        fraction("known_half_*", "share known to ±0.5 standard deviations", summary=True),
+        fraction("known_one_*", "share known to ±1 standard deviation"),
+        error_rate("false_half", "wrong values among those known to ±0.5 standard deviations"),
+        error_rate("false_one", "wrong values among those known to ±1 standard deviation"),
+        fraction("covered", "measured values inside the 90 % interval", summary=True),
+        fraction("verdict_*", "AUROC for a trained model's failures on unseen combinations",
+                 better="higher"),
+        fraction("variance_*", "the same by the variance of a forest"),
+        fraction("verdict", "smallest of these AUROCs over models"),
+        Score("gain", "smallest lead of a verdict's AUROC over that of a forest's variance"),
+        fraction("refused_order", "combinations beyond the measured order not called known"),
     ],
-)
+)  # fmt: skip
 def real(cfg: Real, seeds: Sequence[int]) -> list[Result]:
     """Forecast hidden parts of a real table, next to ordinary models."""
     table = load(cfg.table)
@@ -177,7 +155,7 @@ def _one_seed(cfg: Real, table: Table, seed: int) -> Result:
 def _judge(
     table: Table, seen: Mask, at: Codes, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Mask], dict[str, float]]:
-    """Forecast the asked combinations of one support: scores, cells, and AUROCs of verdicts."""
+    """Forecast the queried combinations of one support: scores, cells, and AUROCs of verdicts."""
     from recombine.tables.forecast import KNOWN, SURE, UNCERTAIN, forecast
 
     part = table.take(seen[table.find(table.codes)])
@@ -268,64 +246,53 @@ for _group, _runs, _of, _oracle in (
     ("gb1", GB1, "log fitness of GB1 variants, a table of its design", DESIGNED),
     ("further", OTHERS, "two further tables", SEEN),
 ):
-    for _score, _width in (
-        ("half", "half a standard deviation"),
-        ("one", "one standard deviation"),
-    ):
-        add(
+    on_tables = partial(add, runs=sized(_runs), oracle=_oracle)
+    for _score in ("half", "one"):
+        _width = "half a standard deviation" if _score == "half" else "one standard deviation"
+        on_tables(
             name=f"known_values_are_right_{_score}_{_group}",
             sentence=f"On {_of}, at most 5 % of the values known to within {_width} are wrong.",
             score=f"false_{_score}",
             below=0.05,
             what="largest share of wrong values among known ones, of the tables",
-            runs=sized(_runs),
             second=f"{_score}_{_group}" in STAGED,
-            oracle=_oracle,
             role="headline" if _score == "half" else "detail",
         )
-    add(
+    on_tables(
         name=f"intervals_hold_{_group}",
         sentence=f"On {_of}, intervals meant to hold 90 % of the measured values hold 87 to 93 %.",
         score="covered",
         above=0.87,
         below=0.93,
         what="measured values inside the interval, smallest and largest share of the tables",
-        runs=sized(_runs),
-        oracle=_oracle,
     )
-    add(
+    on_tables(
         name=f"known_share_{_group}",
         sentence=f"On {_of}, a fifth of the unseen combinations is known to within half a standard "
         f"deviation when {1 if _runs is GB1 else 20} % are measured at random.",
         score="known_half_random",
         above=0.2,
         what="smallest share known, of the tables",
-        runs=sized(_runs),
         reason=NOISY if _group == "further" else "",
-        oracle=_oracle,
         role="headline",
     )
-    add(
+    on_tables(
         name=f"verdicts_find_failures_{_group}",
         sentence=f"On {_of}, verdicts find the failures of a forest, boosting and an MLP.",
         score="verdict",
         above=0.75,
         what="least AUROC of three models and all tables",
-        runs=sized(_runs),
         second=f"verdict_{_group}" in STAGED,
         reason=NOISY_FAILURES if _group == "further" else "",
-        oracle=_oracle,
         role="headline",
     )
-    add(
+    on_tables(
         name=f"verdicts_beat_the_variance_of_a_forest_{_group}",
         sentence=f"On {_of}, verdicts find failures better than the variance of a forest does.",
         score="gain",
         above=0.0,
         what="least lead in AUROC, of three models and all tables",
-        runs=sized(_runs),
         reason=OWN_VARIANCE if _group == "further" else "",
-        oracle=_oracle,
     )
 add(
     name="higher_orders_are_refused",

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from recombine.core.claim import claim, claims
 from recombine.core.experiment import Result, experiment
-from recombine.core.score import Score
 from recombine.papers.foresight.rivals import fit_rivals
 from recombine.papers.foresight.telling import auroc, share
 from recombine.papers.foresight.worlds import (
@@ -22,6 +21,7 @@ from recombine.papers.foresight.worlds import (
     WORLDS,
     World,
     draw_target,
+    fraction,
     table_of,
     world,
 )
@@ -56,28 +56,15 @@ def chosen(targets: str, count: int, seed: int) -> list[tuple[tuple[int, ...], s
     selection="no training on unmeasured combinations",
     seeds_per_job=lambda cfg: 1,
     scores=[
-        Score("known", "share of unseen combinations called known", share=True, summary=True),
-        Score("known_*", "the same for one kind of target", share=True),
-        Score(
-            "false_known", "wrong values among known ones", better="lower", share=True, summary=True
-        ),
-        Score("covered", "truths inside the 90 % interval", share=True),
-        Score(
-            "before",
-            "AUROC for an MLP's failures, before it is trained",
-            better="higher",
-            share=True,
-        ),
-        Score("twin", "AUROC of a second MLP's errors for the failures of the first", share=True),
-        Score(
-            "after_*",
-            "AUROC for failures of a trained model",
-            better="higher",
-            share=True,
-            summary=True,
-        ),
-        Score("rest_after", "AUROC for an MLP's failures where nothing is known", share=True),
-        Score("fails_*", "failures of a model among known combinations", share=True),
+        fraction("known", "share of unseen combinations called known", summary=True),
+        fraction("known_*", "the same for one kind of target"),
+        fraction("false_known", "wrong values among known ones", better="lower", summary=True),
+        fraction("covered", "true values inside the 90 % interval"),
+        fraction("before", "AUROC for an MLP's failures, before it is trained", better="higher"),
+        fraction("twin", "AUROC of a second MLP's errors for the failures of the first"),
+        fraction("after_*", "AUROC for failures of a trained model", better="higher", summary=True),
+        fraction("rest_after", "AUROC for an MLP's failures where nothing is known"),
+        fraction("fails_*", "failures of a model among known combinations"),
     ],
 )
 def synthetic(cfg: Worlds, seeds: Sequence[int]) -> list[Result]:
@@ -86,14 +73,11 @@ def synthetic(cfg: Worlds, seeds: Sequence[int]) -> list[Result]:
 
 
 def _one_seed(cfg: Worlds, seed: int) -> Result:
-    drawn = chosen(cfg.targets, cfg.per_target, seed)
     parts = []
-    for i, (shape, support, target) in enumerate(drawn):
+    for i, (shape, support, target) in enumerate(chosen(cfg.targets, cfg.per_target, seed)):
         rng = np.random.default_rng([seed, i])
-        parts.append(_judge(cfg, world(shape, support, target, rng), rng))
-    targets = np.concatenate(
-        [np.full(len(p["known"]), d[2]) for p, d in zip(parts, drawn, strict=True)]
-    )
+        judged = _judge(cfg, world(shape, support, target, rng), rng)
+        parts.append(judged | {"target": np.full(len(judged["known"]), target)})
     cells = {key: np.concatenate([p[key] for p in parts]) for key in parts[0]}
     known = cells["known"]
     numbers = {
@@ -108,13 +92,13 @@ def _one_seed(cfg: Worlds, seed: int) -> Result:
         fails = cells[f"fails_{name}"][known]
         numbers[f"after_{name}"] = auroc(cells[f"after_{name}"][known], fails)
         numbers[f"fails_{name}"] = share(fails)
-    for target in sorted({d[2] for d in drawn}):
-        numbers[f"known_{target}"] = share(known[targets == target])
+    for target in sorted(cfg.targets.split(",")):
+        numbers[f"known_{target}"] = share(known[cells["target"] == target])
     return Result(numbers)
 
 
 def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """What the referee says of every unseen combination of one world, and what is true."""
+    """Return forecasts, verdicts and failures for every unseen combination of one world."""
     from recombine.tables.forecast import forecast
 
     table = w.table(rng)
@@ -221,8 +205,8 @@ class Repeats:
     selection="no training on unmeasured combinations",
     seeds_per_job=lambda cfg: 1,
     scores=[
-        Score("known", "share of unseen combinations known", share=True, summary=True),
-        Score("false_known", "wrong values among known ones", better="lower", share=True),
+        fraction("known", "share of unseen combinations known", summary=True),
+        fraction("false_known", "wrong values among known ones", better="lower"),
     ],
 )
 def repeats(cfg: Repeats, seeds: Sequence[int]) -> list[Result]:

@@ -245,12 +245,7 @@ def stripes_lower_the_exponent(records: Evidence[Record]) -> Verdict:
     return settle(verdict, [*plain, *open_ended], "a side", HOLDS)
 
 
-@of_hole(
-    above=1.0,
-    what="halvings of the samples needed",
-    runs=runs(0.0, STRIPES),
-    source="ours",
-)
+@of_hole(above=1.0, what="halvings of the samples needed", runs=runs(0.0, STRIPES), source="ours")
 def stripes_save_samples(records: Evidence[Record]) -> Array:
     """For the largest image, stripes save more than half of the samples."""
     side, least_numbers = max(r.config["side"] for r in records), records.scores("least")

@@ -1,4 +1,4 @@
-"""Qian et al. 2025: how much of the work modules do, and how much the layers after them."""
+"""Qian et al. 2025: how much of the functions modules learn, and how much the layers after them."""
 
 from __future__ import annotations
 
@@ -157,25 +157,20 @@ add(
     runs=DEPTHS,
     paper="1e-5 to 1.9e-4 (MSE)",
 )
-add(
+halves = partial(add, below=0.5, runs=COMPARED, second=True)
+halves(
     name="deeper_modules_take_over",
-    sentence="What modules of three to five layers leave of their sines is at most half of what "
-    "one leaves.",
+    sentence="Modules of three to five layers output their sines, up to an affine map, with at "
+    "most half the error of modules of one layer.",
     score=partial(deeper, score="rmse"),
-    below=0.5,
     what="RMSE at depth 3 to 5 over depth 1",
-    runs=COMPARED,
     paper="0.009 / 0.22 = 0.04",
-    second=True,
 )
-add(
+halves(
     name="deeper_modules_err_less",
-    sentence="Networks with modules of three to five layers have at most half the error of one "
-    "layer's.",
+    sentence="With modules of three to five layers, a network has at most half the error that it "
+    "has with modules of one layer.",
     score=partial(deeper, score="mse_id"),
-    below=0.5,
     what="MSE at depth 3 to 5 over depth 1",
-    runs=COMPARED,
     paper="1.7e-5 / 1.9e-4 = 0.09",
-    second=True,
 )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from recombine.runs.trial import Trained
 
 
-EXPERIMENT = "qian2025.extrapolation"
 ASKED = 4000  # test points
 SIDE = 48  # points along one side of the maps, the same number in every tile
 TILES = 8  # along one side
@@ -163,7 +162,7 @@ SINES: Run = {
 RESTARTED = 2000  # first seed of the claims on sines
 NOTEBOOKS = "authors' notebooks, one seed"
 CODE = "authors' code, without numbers"
-add = claims(EXPERIMENT)
+add = claims("qian2025.extrapolation")
 loss = partial(add, score="mse_ood / mse_id", log10=True, what="log₁₀ of OOD error over ID error")
 ratio = partial(
     add, score="mse_ood", log10=True, what="log₁₀ of OOD error over the modular network's"

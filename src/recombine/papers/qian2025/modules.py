@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from recombine.training.penalties import Penalty
 
 
-EXPERIMENT = "qian2025.modules"
 SHIFT = 10.0  # the geometric mean of the paper's shifts of one input, 0.1 to 1000
 TESTED = 1000  # fresh examples
 
@@ -96,9 +95,7 @@ def noise_of(cfg: Parts, *, at_test: bool = False) -> Noise | None:
     """Return the activity noise of a config, if it has any."""
     from recombine.training.noise import Noise
 
-    if cfg.condition != "noise":
-        return None
-    return Noise(cfg.amount, cfg.power, at_test=at_test)
+    return Noise(cfg.amount, cfg.power, at_test=at_test) if cfg.condition == "noise" else None
 
 
 def build(cfg: Parts, data: Data, seed: int) -> nn.Module:
@@ -222,7 +219,7 @@ L2: Run = {"condition": "l2"}
 LINEAR: Run = {"condition": "noise", "power": 2.0, "unit": "linear", "function": "lines"}
 GAP = "collapsed eigengap of live units, smallest layer"
 PURITY = "share of a unit's signal on one function"
-add = claims(EXPERIMENT, start=FRESH)
+add = claims("qian2025.modules", start=FRESH)
 gap = partial(add, score="collapsed_gap_live", what=GAP)
 purity = partial(add, score="purity", what=PURITY)
 DEPARTS = "abstract: standard regularizers do not; ours: the eigengap without dead units"

@@ -36,8 +36,7 @@ def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
         at = at if way == "x" else len(rows) - at
         words = dict(zip(at.tolist(), ticks.tolist(), strict=True))
         axes.set(**{f"{way}ticks": [*words], f"{way}format": lambda p, w=words: f"{w[p]:g}"})
-    axes.set(xlabel="salience of a component, S(1;3)")
-    axes.set(ylabel="salience of a pair, S(2;3)")
+    axes.set(xlabel="salience of a component, S(1;3)", ylabel="salience of a pair, S(2;3)")
     axes.legend("upper right", title="solves")
     return figure
 
@@ -61,8 +60,7 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     for r in records:
         if not r.config["ridge"]:
             axes.plot(r.config["salience"], r.scores["slope"], "o", color=INK, size=5)
-    axes.set(xlabel="salience of a component, S(1;2)")
-    axes.set(ylabel="slope of held-out sums")
+    axes.set(xlabel="salience of a component, S(1;2)", ylabel="slope of held-out sums")
     axes.mark("y", 1)
     return figure
 
@@ -123,8 +121,7 @@ def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure 
         for j, (x, y) in enumerate(zip(at, share, strict=True)):
             name = None if j else label
             axes.bar("y", x, y, width * 0.9, color=LINES[i], label=name)
-    axes.set(xnames=kinds)
-    axes.set(ylabel="share of the mean size")
+    axes.set(xnames=kinds, ylabel="share of the mean size")
     axes.legend("upper center", columns=2)
     axes.set(ylim=(0, 1.3 * max(axes.y.extent)))
     return figure
@@ -168,8 +165,6 @@ def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
         slopes = groups[label]
         axes.plot(slopes, [i] * len(slopes), "o", color=LINES[0], alpha=0.5, size=7)
         axes.plot([float(np.mean(slopes))], [i], "|", color=INK, size=16, width=2)
-    axes.set(ynames=sorted(groups))
-    axes.set(ylim=(len(groups) - 0.5, -0.5))
-    axes.set(xlabel="slope of held-out sums")
+    axes.set(ynames=sorted(groups), ylim=(len(groups) - 0.5, -0.5), xlabel="slope of held-out sums")
     axes.mark("x", 1)
     return figure

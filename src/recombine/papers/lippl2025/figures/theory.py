@@ -35,9 +35,7 @@ def salience_by_depth(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     deepest = max(RELU_PAIRS)
     axes.text(deepest, RELU_PAIRS[deepest] + 0.02, "\N{EN SPACE}published")
     axes.log("x")
-    axes.set(ylim=(0, 0.5))
-    axes.set(xticks=depths)
-    axes.set(xlabel="hidden layers (log scale)")
+    axes.set(ylim=(0, 0.5), xticks=depths, xlabel="hidden layers (log scale)")
     axes.set(ylabel="salience of a component, S(1;2)")
     return figure
 
@@ -62,8 +60,7 @@ def gaps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
     axes.mark("x", 1e-9)
     axes.log("x")
-    axes.set(ylim=(len(groups) - 0.5, -0.5))
-    axes.set(ynames=list(groups))
+    axes.set(ylim=(len(groups) - 0.5, -0.5), ynames=list(groups))
     axes.set(xlabel="largest difference (log scale)")
     return figure
 
@@ -84,9 +81,7 @@ def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     for i, (label, values) in enumerate(sorted(curves.items())):
         axes.plot([*PUBLISHED], values, color=LINES[i], label=label)
     axes.plot([*PUBLISHED], [*PUBLISHED.values()], "x", color=INK, label="published")
-    axes.set(ylim=(0, None))
-    axes.set(xlabel="salience of a component, S(1;2)")
-    axes.set(ylabel="mean squared error")
+    axes.set(ylim=(0, None), xlabel="salience of a component, S(1;2)", ylabel="mean squared error")
     axes.label_ends()
     return figure
 
@@ -119,8 +114,7 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             figure.words(212, y, why, color=MUTED)
     if any(accuracies for _, accuracies, _ in tasks.values()):
         axes.mark("x", 0.5)
-    axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5))
-    axes.set(ynames=[])
+    axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5), ynames=[])
     axes.set(xlabel="accuracy on held-out combinations")
     return figure
 
@@ -143,6 +137,5 @@ def margins(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         chosen = [r for r in records if r.config["partial"] == bool(i)]
         x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
         axes.plot(x, y, "o", color=LINES[i], size=6)
-    axes.set(xlabel="similarity of inputs that share one item, k")
-    axes.set(ylabel="margin; 1 is right")
+    axes.set(xlabel="similarity of inputs that share one item, k", ylabel="margin; 1 is right")
     return figure

@@ -16,10 +16,7 @@ from recombine.report.scale import Scale
 from recombine.runs.record import Record
 
 NAMES = {"modular": "modular", "full": "fully connected", "bottleneck": "bottleneck"}
-TITLES = {
-    "hill": "hill, two quadrants held out",
-    "sines": "sine of sines, 13 tiles held out",
-}
+TITLES = {"hill": "hill, two quadrants held out", "sines": "sine of sines, 13 tiles held out"}
 SIDE, GAP = 132, 22  # of one map, in pixels
 LEAST, MOST = 1e-6, 1e-1  # squared errors at the ends of the colors
 ERRORS = {LEAST: "≤ 10⁻⁶", 1e-4: "10⁻⁴", 1e-2: "0.01", MOST: "≥ 0.1"}  # ticks
