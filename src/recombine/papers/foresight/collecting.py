@@ -45,7 +45,7 @@ class Collecting:
     start: int = 24
     """Random measurements before the first plan."""
     total: int = 48
-    """Measurements of the plan in the end."""
+    """Measurements of the plan in total."""
     rounds: int = 2
     """Batches in which the plan is made."""
     most: float = 8.0
@@ -85,8 +85,8 @@ def _compare(cfg: Collecting, rng: Generator) -> Result:
         if len(np.unique(rows)) < LEAST:
             return 1.0
         measured = np.isin(np.arange(len(z)), rows)
-        made = forecast(whole.take(measured), z[~measured], network="", seed=0)
-        errors = made.value[:, 0] - whole.cells.y[~measured, 0]
+        result = forecast(whole.take(measured), z[~measured], network="", seed=0)
+        errors = result.value[:, 0] - whole.cells.y[~measured, 0]
         return float(np.square(errors).sum() / len(z) / whole.cells.y.var())
 
     planned = error(_planned(cfg, whole, rng))
@@ -142,8 +142,8 @@ def _extended(table: Table, rows: Codes, count: int, objective: str, seed: int) 
     z = table.cells.z
     measured = np.isin(np.arange(len(z)), rows)
     part, query = table.take(measured), z[~measured]
-    made = forecast(part, query, network="", seed=seed)
-    picked = plan(certify(part, 1, query), made, count, objective=objective)
+    values = forecast(part, query, network="", seed=seed)
+    picked = plan(certify(part, 1, query), values, count, objective=objective)
     return np.concatenate([rows, table.find(picked.z)])
 
 
@@ -161,10 +161,10 @@ def _rival(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
 times = claims("foresight.collecting", score="times", source="ours", start=FRESH)
 times(
     name="plans_beat_skewed_collection",
-    sentence="For the error of a plan, skewed collection with repeats needs at least five times as "
-    "many measurements (additive targets on a 12 × 12 grid).",
+    sentence="To reach the error of a plan, skewed collection with repeats needs at least five "
+    "times as many measurements (additive targets on a 12 × 12 grid).",
     above=5.0,
-    what="measurements over those of the plan; 8 where even 8 are not enough",
+    what="measurements over those of the plan; 8 where 8 times as many are not enough",
     role="headline",
     second=True,
 )
@@ -175,8 +175,8 @@ for _table, _name, _oracle in (
     _run: Run = {"table": _table, "rival": "uniform", "start": 64, "total": 192}
     times(
         name=_name,
-        sentence=f"For the error of a plan on {TITLES[_table]}, uniform collection needs at least "
-        "1.2 times as many measurements.",
+        sentence=f"To reach the error of a plan on {TITLES[_table]}, uniform collection needs at "
+        "least 1.2 times as many measurements.",
         above=1.2,
         what="measurements over those of the plan",
         runs=sized({_table: _run}),

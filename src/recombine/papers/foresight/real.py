@@ -1,4 +1,4 @@
-"""The referee on real tables: two that shaped its design, and two that came late."""
+"""The referee on real tables: two that were used in its design, and two further ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Real:
     share: float = 0.2
     """Measured share of the combinations, where the support does not decide it."""
     asked: int = 2000
-    """Unmeasured combinations that are forecast, at most."""
+    """Largest number of unmeasured combinations to forecast."""
     supports: str = "random,block,skewed"
     """Supports, separated by commas; `order` is judged alone."""
 
@@ -122,34 +122,31 @@ def real(cfg: Real, seeds: Sequence[int]) -> list[Result]:
 def _one_seed(cfg: Real, table: Table, seed: int) -> Result:
     numbers: dict[str, float] = {}
     pooled: dict[str, list[Mask]] = {}
-    telling: dict[str, list[float]] = {}
+    by_support: dict[str, list[float]] = {}
     reference = table.encode([WILD_TYPE])[0] if cfg.table == "gb1" else None
     for support in cfg.supports.split(","):
         rng = np.random.default_rng([seed, SUPPORTS.index(support)])
         seen, left = draw_support(table, support, cfg.share, rng, reference)
         at = rng.permutation(np.flatnonzero(left))[: cfg.asked]
-        scores, cells, tells = _judge(table, seen, np.sort(at), rng)
+        scores, cells, aurocs = _judge(table, seen, np.sort(at), rng)
         numbers |= {f"{name}_{support}": value for name, value in scores.items()}
         if support == "order":
             return Result(numbers | {"refused_order": 1 - scores["known_half"]})
         for key, values in cells.items():
             pooled.setdefault(key, []).append(values)
-        for key, value in tells.items():
-            telling.setdefault(key, []).append(value)
+        for key, value in aurocs.items():
+            by_support.setdefault(key, []).append(value)
     cells = {key: np.concatenate(values) for key, values in pooled.items()}
-    tells = {key: float(np.mean(values)) for key, values in telling.items()}
-    pairs = [(tells[f"verdict_{m}"], tells[f"variance_{m}"]) for m in JUDGED]
-    return Result(
-        numbers
-        | tells
-        | {
-            "false_half": share(cells["wrong_half"][cells["known_half"]]),
-            "false_one": share(cells["wrong_one"][cells["known_one"]]),
-            "covered": share(cells["covered"][~cells["refused"]]),
-            "verdict": min(a for a, _ in pairs),
-            "gain": min(a - b for a, b in pairs),
-        }
-    )
+    means = {key: float(np.mean(values)) for key, values in by_support.items()}
+    pairs = [(means[f"verdict_{m}"], means[f"variance_{m}"]) for m in JUDGED]
+    overall = {
+        "false_half": share(cells["wrong_half"][cells["known_half"]]),
+        "false_one": share(cells["wrong_one"][cells["known_one"]]),
+        "covered": share(cells["covered"][~cells["refused"]]),
+        "verdict": min(a for a, _ in pairs),
+        "gain": min(a - b for a, b in pairs),
+    }
+    return Result(numbers | means | overall)
 
 
 def _judge(
@@ -159,39 +156,39 @@ def _judge(
     from recombine.tables.forecast import KNOWN, SURE, UNCERTAIN, forecast
 
     part = table.take(seen[table.find(table.codes)])
-    asked, truth = table.cells.z[at], table.cells.y[at, 0]
-    made = forecast(part, asked, within="0.5sd", network="", seed=int(rng.integers(1 << 31)))
-    wide = made.judgements[0].half_width(SURE)
-    error = np.abs(made.value[:, 0] - truth)
-    refused = ~np.isin(made.why, (KNOWN, UNCERTAIN))
+    query, truth = table.cells.z[at], table.cells.y[at, 0]
+    result = forecast(part, query, within="0.5sd", network="", seed=int(rng.integers(1 << 31)))
+    wide = result.judgements[0].half_width(SURE)
+    error = np.abs(result.value[:, 0] - truth)
+    refused = ~np.isin(result.why, (KNOWN, UNCERTAIN))
     cells = {
         "refused": refused,
-        "known_half": made.known,
-        "wrong_half": error > made.tolerance,
-        "known_one": ~refused & (wide <= 2 * made.tolerance),
-        "wrong_one": error > 2 * made.tolerance,
-        "covered": (made.low <= truth) & (truth <= made.high),
+        "known_half": result.known,
+        "wrong_half": error > result.tolerance,
+        "known_one": ~refused & (wide <= 2 * result.tolerance),
+        "wrong_one": error > 2 * result.tolerance,
+        "covered": (result.low <= truth) & (truth <= result.high),
     }
     models = fit_rivals(part, int(rng.integers(1 << 31)))
-    answers = {name: model.predict(asked) for name, model in models.items()}
+    answers = {name: model.predict(query) for name, model in models.items()}
 
     def r2(values: Array) -> float:
         return float(1 - np.square(values - truth).mean() / truth.var())
 
     rivals = {name: r2(values) for name, values in answers.items()}
     scores = {
-        "r2": r2(made.value[:, 0]),
-        "lead": r2(made.value[:, 0]) - max(rivals.values()),
+        "r2": r2(result.value[:, 0]),
+        "lead": r2(result.value[:, 0]) - max(rivals.values()),
         "known_half": share(cells["known_half"]),
         "known_one": share(cells["known_one"]),
         **{f"rival_{name}": value for name, value in rivals.items()},
     }
-    spread, tells = forest_deviation(models["forest"], asked), {}
+    spread, aurocs = forest_deviation(models["forest"], query), {}
     for name in JUDGED:
-        fails = np.abs(answers[name] - truth) > made.tolerance
-        tells[f"verdict_{name}"] = auroc(made.error_of(answers[name][:, None]), fails)
-        tells[f"variance_{name}"] = auroc(spread, fails)
-    return scores, cells, tells
+        fails = np.abs(answers[name] - truth) > result.tolerance
+        aurocs[f"verdict_{name}"] = auroc(result.error_of(answers[name][:, None]), fails)
+        aurocs[f"variance_{name}"] = auroc(spread, fails)
+    return scores, cells, aurocs
 
 
 DESIGN: dict[str, Run] = {"buchwald_hartwig": {}}
@@ -260,7 +257,7 @@ for _group, _runs, _of, _oracle in (
         )
     on_tables(
         name=f"intervals_hold_{_group}",
-        sentence=f"On {_of}, intervals meant to hold 90 % of the measured values hold 87 to 93 %.",
+        sentence=f"On {_of}, nominal 90 % intervals contain 87 to 93 % of the measured values.",
         score="covered",
         above=0.87,
         below=0.93,
@@ -281,7 +278,7 @@ for _group, _runs, _of, _oracle in (
         sentence=f"On {_of}, verdicts find the failures of a forest, boosting and an MLP.",
         score="verdict",
         above=0.75,
-        what="least AUROC of three models and all tables",
+        what="smallest AUROC of three models and all tables",
         second=f"verdict_{_group}" in STAGED,
         reason=NOISY_FAILURES if _group == "further" else "",
         role="headline",
@@ -291,7 +288,7 @@ for _group, _runs, _of, _oracle in (
         sentence=f"On {_of}, verdicts find failures better than the variance of a forest does.",
         score="gain",
         above=0.0,
-        what="least lead in AUROC, of three models and all tables",
+        what="smallest lead in AUROC of three models and all tables",
         reason=OWN_VARIANCE if _group == "further" else "",
     )
 add(
@@ -300,7 +297,7 @@ add(
     "measured combination.",
     score="refused_order",
     above=0.999,
-    what="least share of such combinations that is not called known, of four tables",
+    what="smallest share of such combinations not called known, of four tables",
     runs=sized(
         {name: run | {"supports": "order"} for name, run in (DESIGN | GB1 | OTHERS).items()},
         {"supports": "order"},

@@ -113,14 +113,14 @@ def draw_support(shape: tuple[int, ...], support: str, rng: Generator) -> Mask:
             seen = rng.permutation(size).reshape(shape) < share * size
         case "block":  # hide the upper half of every factor, jointly
             seen = ~np.all([g >= m // 2 for g, m in zip(grid, shape, strict=True)], axis=0)
-        case "corner":  # hide what lies beyond the diagonal
+        case "corner":  # hide combinations beyond the diagonal
             seen = grid.sum(axis=0) <= sum(shape) // 2
         case "band":
             away = np.abs(grid[0] - grid[1])
             seen = np.minimum(away, shape[0] - away) <= 2
         case "strips":  # a third of the levels of each factor is measured with everything
             seen = np.any([g < m // 3 for g, m in zip(grid, shape, strict=True)], axis=0)
-        case "order":  # at most all factors but one differ from a reference
+        case "order":  # at least one factor has the reference level
             seen = np.any([g == 0 for g in grid], axis=0)
         case _:  # skewed: levels are as frequent as in Zipf's law
             chance = 1 / np.prod(grid + 1.0, axis=0)

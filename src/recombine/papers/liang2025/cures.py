@@ -55,7 +55,7 @@ claim(
 )
 our_variant(
     name="stripes_do_not_cure_the_mlp",
-    sentence="An MLP that also trains on stripes adds them up to a cross: its held-out error "
+    sentence="An MLP that also trains on stripes outputs their sum, a cross: its held-out error "
     "exceeds a blank image's.",
     above=1.0,
     runs=striped("mlp"),
@@ -81,8 +81,8 @@ def rendered(size: str, **penalties: float) -> Run:
     """Train low-rank embeddings in the authors' world: at quick size 150 epochs, not 1000.
 
     An epoch is the 624 training cells in 20 steps. The rate is constant and scores are means over
-    the last twentieth of training, because held-out errors fluctuate. 100 epochs, tried first, left
-    one seed without a fit of its training data.
+    the last twentieth of training, because held-out errors fluctuate. After 100 epochs, tried
+    first, one seed had not fitted its training data.
     """
     world = {"side": 32, "hole": "12:32,12:32", "sigma": 1.5, "polarity": "bright", "samples": 0}
     length: dict[str, Run] = {

@@ -150,7 +150,7 @@ def embeddings(model: nn.Module, when: str) -> Measured:
     seeds_per_job=lambda cfg: 8 if cfg.decoder in ("mlp", "outer") else 1,
     scores=[
         Score("factorization_lost", "factorization of the input minus that of the last layer"),
-        Score("volume_left", "held-out to seen volume, last layer divided by input"),
+        Score("volume_left", "held-out over in-distribution volume, last layer divided by input"),
         Score(
             "risk_*_late",
             "error over a constant output's, mean of the last five measurements in training",

@@ -94,9 +94,9 @@ def module_outputs(trained: Trained) -> Measured:
     with torch.no_grad():
         outputs = model.parts(query.x).cpu().numpy()
     x, y = query.x.cpu().numpy(), query.y.cpu().numpy()
-    left, raw = from_affine(outputs, y), from_affine(x, y)
-    result: Measured = {"rmse": float(left.mean()), "rmse_input": float(raw.mean())}
-    result |= {f"rmse_{k + 1}": float(v) for k, v in enumerate(left)}
+    errors, baseline = from_affine(outputs, y), from_affine(x, y)
+    result: Measured = {"rmse": float(errors.mean()), "rmse_input": float(baseline.mean())}
+    result |= {f"rmse_{k + 1}": float(v) for k, v in enumerate(errors)}
     order = np.argsort(x, axis=0)[:: max(1, TESTED // 100)]
     curves = {"x": x, "said": outputs, "wanted": y}
     return result | {name: np.take_along_axis(v, order, axis=0) for name, v in curves.items()}
@@ -110,12 +110,12 @@ def module_outputs(trained: Trained) -> Measured:
         Score("rmse_input", "the same from the module's input"),
         Score("rmse_*", "error of the best affine map from one module's output", better="lower"),
         Score("x", "inputs of the modules' curves", draw="none"),
-        Score("said", "affine map of each module's output", draw="none"),
-        Score("wanted", "the functions to recover", draw="none"),
+        Score("said", "outputs of the modules", draw="none"),
+        Score("wanted", "sines of the modules", draw="none"),
     ],
 )
 def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:
-    """Modules of varying depth read one number each; a block after them may do the rest."""
+    """Modules of varying depth read one number each; a block after them mixes their outputs."""
     import torch
 
     from recombine.runs.trial import splits, trial

@@ -200,7 +200,7 @@ def best_gap(records: Evidence[Record]) -> Array:
     return np.asarray(least.max(axis=0))
 
 
-# No paper says so; the bounds were set before anything was measured.
+# Not a claim of the paper; the bounds were set before anything was measured.
 helps = claims(
     "qian2025.elsewhere",
     score=gain,

@@ -163,10 +163,9 @@ RESTARTED = 2000  # first seed of the claims on sines
 NOTEBOOKS = "authors' notebooks, one seed"
 CODE = "authors' code, without numbers"
 add = claims("qian2025.extrapolation")
-loss = partial(add, score="mse_ood / mse_id", log10=True, what="log₁₀ of OOD error over ID error")
-ratio = partial(
-    add, score="mse_ood", log10=True, what="log₁₀ of OOD error over the modular network's"
-)
+log = partial(add, log10=True)
+ood_over_id = partial(log, score="mse_ood / mse_id", what="log₁₀ of OOD error over ID error")
+over_modular = partial(log, score="mse_ood", what="log₁₀ of OOD error over the modular network's")
 
 
 def runs(function: Run, *networks: str) -> dict[str, Run]:
@@ -184,7 +183,7 @@ add(
     paper="1e-6 to 4e-6 (MSE)",
     source=NOTEBOOKS,
 )
-loss(
+ood_over_id(
     name="modular_networks_extend_a_hill",
     sentence="In the held-out quadrants a modular network's error is below ten times its error in "
     "the training quadrants.",
@@ -198,7 +197,7 @@ for _network, _name, _paper in (
     ("full", "full_networks_do_not_extend_a_hill", "log₁₀ (8.1e-4 / 4e-6) = 2.3"),
     ("bottleneck", "bottlenecks_do_not_extend_a_hill", "log₁₀ (2.8e-3 / 2e-6) = 3.1"),
 ):
-    loss(
+    ood_over_id(
         name=_name,
         sentence=f"In the held-out quadrants {WORDS[_network]} network's error exceeds ten times "
         "its error in the training quadrants.",
@@ -212,7 +211,7 @@ for _network, _name, _paper in (
     ("full", "modular_beats_full_on_a_hill", "log₁₀ (8.1e-4 / 1e-6) = 2.9"),
     ("bottleneck", "modular_beats_bottleneck_on_a_hill", "log₁₀ (2.8e-3 / 1e-6) = 3.4"),
 ):
-    ratio(
+    over_modular(
         name=_name,
         sentence=f"In the held-out quadrants {WORDS[_network]} network's error exceeds ten times "
         "a modular network's.",
@@ -233,7 +232,7 @@ add(
     start=RESTARTED,
 )
 # The paper has this variant, but no number of it is known; the bound is that of the hill.
-loss(
+ood_over_id(
     name="modular_networks_fill_tiles",
     sentence="In held-out tiles a modular network's error is below ten times its error in the "
     "training tiles.",
@@ -248,7 +247,7 @@ for _network, _name in (
     ("full", "modular_beats_full_on_tiles"),
     ("bottleneck", "modular_beats_bottleneck_on_tiles"),
 ):
-    ratio(
+    over_modular(
         name=_name,
         sentence=f"In held-out tiles {WORDS[_network]} network's error exceeds twice a modular "
         "network's.",

@@ -32,10 +32,9 @@ TESTED = 1000  # fresh examples
 class Parts(Training):
     """Independent functions side by side, a fully connected network, and a penalty or noise.
 
-    Steps, rate and functions are the authors': steps times rate decides how far modules get, and
-    8,000 steps at 3e-3, an earlier quick setting, stopped halfway. What was chosen by looking at
-    seeds from 0 on, these measures among it, is decided on seeds from 1000 on, with bounds that
-    were fixed before (decision 9).
+    Steps, rate and functions are the authors': steps times rate decides how far modules form, and
+    8,000 steps at 3e-3, an earlier quick setting, stopped halfway. Settings and measures were
+    chosen on seeds from 0 on, so seeds from 1000 on decide, with bounds fixed before (decision 9).
     """
 
     condition: Literal["l2", "l1", "activity", "weight_activity", "noise"] = "weight_activity"

@@ -166,7 +166,7 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
     ],
 )
 def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
-    """A network of independent functions meets shifted inputs, activity noise and retraining."""
+    """Networks of independent functions are tested with shifts, activity noise and retraining."""
     import torch
 
     from recombine.diagnostics.robustness import errors

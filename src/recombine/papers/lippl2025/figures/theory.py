@@ -137,5 +137,5 @@ def margins(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         chosen = [r for r in records if r.config["partial"] == bool(i)]
         x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
         axes.plot(x, y, "o", color=LINES[i], size=6)
-    axes.set(xlabel="similarity of inputs that share one item, k", ylabel="margin; 1 is right")
+    axes.set(xlabel="similarity of inputs that share one item, k", ylabel="margin (1 is correct)")
     return figure

@@ -1,4 +1,4 @@
-"""Figures of Qian et al. 2025: what modules of some depth leave to the layers after them."""
+"""Figure of Qian et al. 2025: errors of modules and of the network, by depth of the modules."""
 
 from collections.abc import Sequence
 

@@ -55,10 +55,10 @@ def errors_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
 
 
 def surface(axes: Axes, table: Any, low: float, high: float, arrays: Mapping[str, Any]) -> None:
-    """Draw a table [x, y] over the query region, with lines around what is held out."""
-    shown, asked = arrays["shown"], arrays["asked"]
-    axes.imshow(np.where(asked, table, np.nan).T, low=low, high=high, lower=True)
-    axes.outline(outline(shown | ~asked), 1.1)
+    """Draw a table [x, y] over the query region, with lines around held-out parts."""
+    training, query = arrays["shown"], arrays["asked"]
+    axes.imshow(np.where(query, table, np.nan).T, low=low, high=high, lower=True)
+    axes.outline(outline(training | ~query), 1.1)
 
 
 def maps(records: Sequence[Record], arrays_of: Arrays, function: str) -> Figure | None:

@@ -103,7 +103,7 @@ def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure
         color = LINES[i % len(LINES)]
         axes.plot(np.arange(1, most + 1), mean, "o-", color=color, size=4, label=name)
     axes.mark("x", count + 0.5)
-    axes.set(xlabel="index, from the smallest", ylabel="eigenvalue")
+    axes.set(xlabel="index of the eigenvalue", ylabel="eigenvalue")
     axes.label_ends()
     return figure
 
