@@ -100,10 +100,10 @@ def _compare(cfg: Collecting, rng: Generator) -> Result:
 def crossing(
     error_at: Callable[[float], float], goal: float, most: float = LADDER[-1]
 ) -> tuple[float, float]:
-    """Find where a falling error reaches a goal on the ladder, and the error at 1.
+    """Find the factor at which a falling error reaches a goal, and the error at factor 1.
 
-    Between steps of the ladder it is interpolated, both on logarithmic scales; a goal that is
-    not reached by the last step, at most `most`, counts as reached there.
+    Factors are those of the ladder up to `most`, with logarithmic interpolation between them; a
+    goal that is not reached counts as reached at the last one.
 
     >>> times, at_one = crossing(lambda factor: 1 / factor, 0.25)
     >>> round(times, 6), at_one
@@ -125,7 +125,7 @@ def crossing(
 def _planned(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
     """Measure at random, with every level at least once; then follow plans for lowest error."""
     z = whole.cells.z
-    rows = rng.permutation(len(z))[: cfg.start]
+    rows: Codes = rng.permutation(len(z))[: cfg.start]
     rows = np.union1d(rows, whole.find(missing_levels(whole.shape, z[rows], z, rng)))
     counts = np.linspace(len(rows), cfg.total, cfg.rounds + 1)[1:].round().astype(np.int64)
     for count in counts:
@@ -220,7 +220,7 @@ def search(cfg: Search, seeds: Sequence[int]) -> list[Result]:
 def _search(cfg: Search, whole: Table, rng: Generator) -> Result:
     y, table = whole.cells.y[:, 0], whole.log(0.01) if cfg.logarithm else whole
     shuffled = rng.permutation(len(y))
-    rows = shuffled[: cfg.batch]
+    rows: Codes = shuffled[: cfg.batch]
     for _ in range(cfg.rounds - 1):
         rows = _extended(table, rows, cfg.batch, "best", seed=int(rng.integers(1 << 31)))
     best, best_random = y[rows].max(), y[shuffled[: cfg.rounds * cfg.batch]].max()

@@ -118,21 +118,15 @@ def similarities(model: nn.Module, split: Split, most: int = 800) -> Measured:
 @experiment(
     smoke={"samples": 64, "steps": 4, "images": 20},
     paper={
-        "bank": "mnist",
-        "samples": 20_000,
-        "images": 200,
-        "large": True,
-        "optimizer": "sgd",
-        "normalize": True,
-        "steps": 15_600,
-        "lr": 1e-4,
+        "bank": "mnist", "samples": 20_000, "images": 200, "large": True, "optimizer": "sgd",
+        "normalize": True, "steps": 15_600, "lr": 1e-4,
     },
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("similarity_*", "S(1;2) of that activation before training"),
         Score("alike", "similarity of pairs of combinations before training", draw="matrix"),
     ],
-)
+)  # fmt: skip
 def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
     """A deep network on images: combinations and images are both new when it is tested."""
     from torch.optim import SGD, Adam, AdamW

@@ -15,6 +15,7 @@ from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
 from recombine.core.space import Array
+from recombine.papers.qian2025.modules import TESTED
 from recombine.runs.record import Record
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from recombine.runs.trial import Trained
 
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
-TESTED = 1000  # fresh examples
 
 
 @dataclass(frozen=True)
