@@ -121,8 +121,7 @@ def real(cfg: Real, seeds: Sequence[int]) -> list[Result]:
 
 def _one_seed(cfg: Real, table: Table, seed: int) -> Result:
     numbers: dict[str, float] = {}
-    pooled: dict[str, list[Mask]] = {}
-    by_support: dict[str, list[float]] = {}
+    judged = []
     reference = table.encode([WILD_TYPE])[0] if cfg.table == "gb1" else None
     for support in cfg.supports.split(","):
         rng = np.random.default_rng([seed, SUPPORTS.index(support)])
@@ -132,12 +131,9 @@ def _one_seed(cfg: Real, table: Table, seed: int) -> Result:
         numbers |= {f"{name}_{support}": value for name, value in scores.items()}
         if support == "order":
             return Result(numbers | {"refused_order": 1 - scores["known_half"]})
-        for key, values in cells.items():
-            pooled.setdefault(key, []).append(values)
-        for key, value in aurocs.items():
-            by_support.setdefault(key, []).append(value)
-    cells = {key: np.concatenate(values) for key, values in pooled.items()}
-    means = {key: float(np.mean(values)) for key, values in by_support.items()}
+        judged.append((cells, aurocs))
+    cells = {key: np.concatenate([part[key] for part, _ in judged]) for key in judged[0][0]}
+    means = {key: float(np.mean([part[key] for _, part in judged])) for key in judged[0][1]}
     pairs = [(means[f"verdict_{m}"], means[f"variance_{m}"]) for m in JUDGED]
     overall = {
         "false_half": share(cells["wrong_half"][cells["known_half"]]),

@@ -91,28 +91,25 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Which tasks sums over seen conjunctions can express, and the accuracy of kernels on held-out
     combinations, one dot per salience; the dashed line is chance.
     """
-    tasks: dict[str, tuple[float, list[float], str]] = {}
+    tasks: dict[str, list[Record]] = {}
     for r in records:
-        solvable, accuracies, _ = tasks.setdefault(r.config["task"], (r.scores["solvable"], [], ""))
-        why = "not computed"
-        if r.config["task"] != "addition" and "accuracy" in r.scores:
-            why = "every output is zero"
-            if r.scores["largest_output"] > 1e-7:
-                accuracies.append(r.scores["accuracy"])
-        tasks[r.config["task"]] = (solvable, accuracies, why)
+        tasks.setdefault(r.config["task"], []).append(r)
     if not tasks:
         return None
     figure = Figure(460, 32 * len(tasks) + 74)
     axes = figure.place(200, 10, 240, 32 * len(tasks))
-    for i, (task, (solvable, accuracies, why)) in enumerate(tasks.items()):
-        y = 10 + 32 * (i + 0.5)
+    for i, (task, runs) in enumerate(tasks.items()):
+        scored = [r.scores for r in runs if task != "addition" and "accuracy" in r.scores]
+        accuracies = [s["accuracy"] for s in scored if s["largest_output"] > 1e-7]
         axes.plot(accuracies, [i] * len(accuracies), "o", color=LINES[0], alpha=0.6)
-        word = "solvable" if solvable else "impossible"
+        y, solvable = 10 + 32 * (i + 0.5), runs[0].scores["solvable"]
+        word, color = ("solvable", INK) if solvable else ("impossible", MUTED)
         figure.words(112, y, task, align="end")
-        figure.words(190, y, word, color=INK if solvable else MUTED, align="end")
+        figure.words(190, y, word, color=color, align="end")
         if not accuracies:
-            figure.words(212, y, why, color=MUTED)
-    if any(accuracies for _, accuracies, _ in tasks.values()):
+            reason = "every output is zero" if scored else "not computed"
+            figure.words(212, y, reason, color=MUTED)
+    if axes.x.extent:
         axes.mark("x", 0.5)
     axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5), ynames=[])
     axes.set(xlabel="accuracy on held-out combinations")
