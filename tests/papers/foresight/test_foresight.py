@@ -20,7 +20,7 @@ from recombine.tables.datasets import dataset
 
 
 @pytest.mark.parametrize(("shape", "support"), WORLDS)
-def test_a_support_measures_every_level_and_leaves_something_to_ask(shape, support):
+def test_a_support_measures_every_level_but_not_every_combination(shape, support):
     seen = draw_support(shape, support, np.random.default_rng(3))
     assert 16 <= seen.sum() < seen.size
     for c in range(len(shape)):
@@ -52,7 +52,7 @@ def test_a_target_has_the_structure_of_its_name(target):
         assert rank == 12
 
 
-def test_every_target_meets_other_worlds_in_every_seed():
+def test_every_target_has_other_worlds_in_every_seed():
     drawn = [synthetic.chosen(",".join(TARGETS), 1, FRESH + s) for s in range(5)]
     for k, target in enumerate(TARGETS):
         assert [d[k][2] for d in drawn] == [target] * 5
@@ -65,19 +65,19 @@ def test_every_target_meets_other_worlds_in_every_seed():
 def test_real_supports(support):
     table = real.load("direct_arylation")
     rng = np.random.default_rng(1)
-    seen, asked = real.draw_support(table, support, 0.2, rng)
+    seen, queried = real.draw_support(table, support, 0.2, rng)
     z = table.cells.z
-    assert not (seen & asked).any()
+    assert not (seen & queried).any()
     assert all(set(z[seen, c]) == set(range(m)) for c, m in enumerate(table.shape))
     if support == "order":
         center = np.array([np.bincount(column).argmax() for column in z[seen].T])
         assert ((z[seen] != center).sum(axis=1) <= real.DIFFER).all()
-        assert ((z[asked] != center).sum(axis=1) > real.DIFFER).all()
+        assert ((z[queried] != center).sum(axis=1) > real.DIFFER).all()
     else:
         assert seen.mean() == pytest.approx(0.2, abs=0.01)
-    if support == "block":  # the asked combinations are a whole product of levels
-        sides = [len(set(z[asked, c])) for c in range(z.shape[1])]
-        assert asked.sum() == np.prod(sides)
+    if support == "block":  # the queried combinations are a full product of levels
+        sides = [len(set(z[queried, c])) for c in range(z.shape[1])]
+        assert queried.sum() == np.prod(sides)
 
 
 def test_repeats_are_averaged_before_judging():
@@ -106,7 +106,7 @@ def test_rivals_fit_an_additive_table():
     assert (forest_deviation(models["forest"], z) >= 0).all()
 
 
-def test_auroc_of_ties_and_of_one_kind():
+def test_auroc_of_ties_and_of_one_class():
     fails = np.array([True, False, True, False])
     assert auroc(np.array([1.0, 1.0, 1.0, 1.0]), fails) == 0.5
     assert auroc(np.array([2.0, 1.0, 0.0, 3.0]), fails) == 0.25

@@ -1,4 +1,4 @@
-"""The hidden square with every decoder and cure: what is stored, and what is refused."""
+"""The hidden square with every decoder and cure: stored arrays, and refusals."""
 
 from dataclasses import replace
 from statistics import mean
@@ -18,7 +18,7 @@ RENDERED = replace(TINY, decoder="low_rank", encoding="one_hot")
 
 
 @pytest.mark.parametrize("decoder", ["transformer", "spatial", "low_rank"])
-def test_every_decoder_draws_the_whole_grid(decoder: str) -> None:
+def test_every_decoder_is_scored_on_the_whole_grid(decoder: str) -> None:
     cfg = replace(RENDERED, decoder=decoder, hidden=1)
     (result,) = hidden_square(cfg, [0])
     assert {"risk_ood", "position_deep", "superposition_index", "kernel_risk_ood"} <= set(
@@ -27,7 +27,7 @@ def test_every_decoder_draws_the_whole_grid(decoder: str) -> None:
     assert result.arrays["error_map"].shape == (7, 7)
 
 
-def test_layers_are_looked_at_only_if_asked() -> None:
+def test_layers_are_measured_only_on_request() -> None:
     (all_of_it,), (outputs,) = (
         hidden_square(replace(TINY, layers=layers), [0]) for layers in (True, False)
     )
@@ -37,7 +37,7 @@ def test_layers_are_looked_at_only_if_asked() -> None:
     assert same == outputs.scores
 
 
-def test_late_scores_are_means_over_the_last_looks() -> None:
+def test_late_scores_are_means_over_the_last_measurements() -> None:
     (result,) = hidden_square(replace(RENDERED, follow=True), [0])
     assert result.history is not None
     curve = result.history.scores["risk_ood"]
@@ -68,19 +68,19 @@ def test_penalties_need_embeddings() -> None:
         hidden_square(replace(TINY, entropy=0.1), [0])
 
 
-def test_the_memorizing_kernel_errs_as_its_closed_form() -> None:
+def test_the_memorizing_kernel_has_the_error_of_its_closed_form() -> None:
     """At 28 pixels its error is 0.0045 to 0.0059, for a blank one of 0.0040."""
     task, (split,) = worlds(Square(side=28), [0])
     error = kernel_risk(Observed(task, split, split.query.y))["kernel_risk_ood"]
     assert 0.0044 / 0.00401 < error < 0.0060 / 0.00401
 
 
-def test_a_hole_over_whole_rows_is_announced() -> None:
+def test_a_hole_over_whole_rows_warns() -> None:
     with pytest.warns(NotCompositional, match="y"):
         worlds(replace(TINY, hole="0:7,2:4"), [0])
 
 
 @pytest.mark.parametrize("wrong", [{"side": 1}, {"sigma": 0.0}, {"sigma": -1.0}])
-def test_worlds_that_cannot_be_drawn_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_configs_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=r"size >= 2|sigma > 0"):
         hidden_square(replace(TINY, **wrong), [0])

@@ -1,4 +1,4 @@
-"""Pictures of the hidden square: which runs they show, by which names, from made-up arrays."""
+"""Figures of the hidden square: runs, labels and values, from made-up arrays."""
 
 import re
 from dataclasses import replace
@@ -23,7 +23,7 @@ def record(seed=0, **fields) -> Record:
 
 
 def arrays(r: Record) -> dict:
-    """Make up what a run keeps; the error is the seed everywhere."""
+    """Make up the arrays of a run; the error is the seed everywhere."""
     support = np.ones((6, 6), dtype=bool)
     support[2:4, 2:5] = False
     maps = np.random.default_rng(r.seed).normal(size=(5, 6, 6))
@@ -44,7 +44,7 @@ def titles(figure: Figure) -> list[str]:
 
 
 @pytest.mark.parametrize("draw", ALL)
-def test_without_its_arrays_a_picture_is_left_out(draw):
+def test_a_figure_without_its_arrays_is_left_out(draw):
     runs = [record(decoder=d) for d in ("mlp", "cnn", "low_rank", "outer")]
     assert isinstance(draw(runs, arrays), Figure)
     assert draw(runs, lambda r: {}) is None
@@ -57,7 +57,7 @@ def test_errors_are_means_over_seeds_relative_to_a_blank_image(monkeypatch):
     pictures.error_maps([record(seed) for seed in (1, 3)], arrays)
     (shown,) = tables
     assert shown[0, 0] == pytest.approx(2 / 0.5)  # seen
-    assert shown[2, 2] == pytest.approx(2 / 2.0)  # held out, where a blank image errs more
+    assert shown[2, 2] == pytest.approx(2 / 2.0)  # held out, where a blank image has a larger error
 
 
 def test_every_decoder_code_and_cure_has_its_panel_in_words():
@@ -85,7 +85,7 @@ def test_of_several_depths_the_middle_one_is_shown():
     assert [(r.config["depth"], r.seed) for r in records] == [(3, 0), (3, 1)]
 
 
-def test_embeddings_show_what_each_penalty_makes_of_them():
+def test_embeddings_are_drawn_by_penalty():
     runs = [
         record(decoder="low_rank", encoding="one_hot", entropy=e, variance=v)
         for e in (0.0, 0.1)

@@ -1,4 +1,4 @@
-"""Reading a bump's place: the reversed task, decoding, and scores with known answers."""
+"""Reading a bump's position: the reversed task, decoding, and scores with known answers."""
 
 from dataclasses import replace
 
@@ -18,13 +18,13 @@ from recombine.tasks.bumps import bumps, hole
 
 
 def observed(encoding: str = "population", side: int = 14) -> Observed:
-    """Observe an encoder that reads everything right."""
+    """Observe an encoder that makes no error."""
     task = backwards(bumps(side, polarity="bright", encoding=encoding))
     split = task.split(~hole("center", side))
     return Observed(task, split, split.query.y.clone(), torch.nn.Identity())
 
 
-def test_the_task_is_the_bump_world_backwards():
+def test_reading_swaps_inputs_and_targets():
     forward = bumps(9, polarity="bright")
     z = np.array([[2.0, 7.0]])
     there, back = forward.data(z), backwards(forward).data(z)
@@ -40,7 +40,7 @@ def test_codes_decode_to_their_point(encoding):
 
 
 @pytest.mark.parametrize("encoding", ["population", "ramp"])
-def test_a_perfect_reader_has_no_error_and_places_all(encoding):
+def test_a_perfect_encoder_has_no_error_and_locates_all_bumps(encoding):
     measured = reading_scores(observed(encoding), 14)
     assert measured == {
         **{f"{name}_{rows}": 0.0 for name in ("mse", "risk") for rows in ("id", "ood")},
@@ -59,14 +59,14 @@ def test_the_mean_code_scores_one():
 def test_one_pixel_off_counts_and_two_do_not():
     observation = observed()
     z = observation.split.query.z
-    for off, wanted in ((1, 1.0), (2, 0.0)):
+    for off, expected in ((1, 1.0), (2, 0.0)):
         moved = np.stack([z[:, 0] + np.where(z[:, 0] < 7, off, -off), z[:, 1]], axis=1)
         outputs = observation.task.data(moved).y
         measured = reading_scores(replace(observation, outputs=outputs), 14)
-        assert [measured[f"position_{k}"] for k in ("id", "ood", "deep")] == [wanted] * 3
+        assert [measured[f"position_{k}"] for k in ("id", "ood", "deep")] == [expected] * 3
 
 
-def test_repeating_the_nearest_shown_cell_places_no_bump_deep_in_the_hole():
+def test_the_nearest_training_cell_is_no_match_deep_in_the_hole():
     observation = observed()
     z, shown = observation.split.query.z, observation.split.train.z
     nearest = shown[((z[:, None] - shown[None]) ** 2).sum(axis=2).argmin(axis=1)]
@@ -76,7 +76,7 @@ def test_repeating_the_nearest_shown_cell_places_no_bump_deep_in_the_hole():
     assert 0 < measured["position_ood"] < 0.5  # cells next to the edge
 
 
-def test_a_short_training_reads_what_is_shown():
+def test_a_short_training_reads_training_positions():
     (result,) = reading(Reading(side=9, channels=8, steps=150), [0])
     assert result.scores["risk_id"] < 0.3
     assert result.scores["position_id"] > 0.8

@@ -1,4 +1,4 @@
-"""Turning digits: rotation against scipy, the cross-fade's known answers, and the experiment."""
+"""Rotated digits: rotation against scipy, the cross-fade's known answers, and the experiment."""
 
 from dataclasses import replace
 
@@ -36,23 +36,23 @@ ANGLES = (0.0, 7.3, 45.0, 90.0, 133.7, 180.0, 200.2, 270.0, 359.9)
 
 @pytest.mark.parametrize("side", [9, 16, 28])
 @pytest.mark.parametrize("degrees", ANGLES)
-def test_turning_is_what_scipy_does(side, degrees, rng):
+def test_rotation_agrees_with_scipy(side, degrees, rng):
     images = rng.random((3, side, side))
     rotated = turn(
         torch.from_numpy(images), torch.tensor(1), torch.tensor(degrees, dtype=torch.float64)
     )
-    wanted = rotate(images[1], degrees, order=1, reshape=False)
-    np.testing.assert_allclose(rotated.numpy(), wanted, atol=1e-9)
+    expected = rotate(images[1], degrees, order=1, reshape=False)
+    np.testing.assert_allclose(rotated.numpy(), expected, atol=1e-9)
 
 
-def test_a_task_turns_each_image_by_its_own_angle(rng):
+def test_a_task_rotates_each_image_by_its_angle(rng):
     images = torch.from_numpy(rng.random((3, 12, 12)).astype(np.float32))
     data = rotations(images).data(np.array([[2, 33.0], [0, 250.0]]))
     for z, y in zip(data.z, data.y, strict=True):
-        wanted = rotate(images[int(z[0])].numpy(), z[1], order=1, reshape=False)
-        np.testing.assert_allclose(y.numpy(), wanted, atol=1e-5)
-    wanted = [[0, 0, 1], [1, 0, 0]]
-    np.testing.assert_array_equal(data.x[:, :3].numpy(), wanted)
+        expected = rotate(images[int(z[0])].numpy(), z[1], order=1, reshape=False)
+        np.testing.assert_allclose(y.numpy(), expected, atol=1e-5)
+    expected = [[0, 0, 1], [1, 0, 0]]
+    np.testing.assert_array_equal(data.x[:, :3].numpy(), expected)
     angle = np.deg2rad(data.z[:, 1])
     np.testing.assert_allclose(data.x[:, 3].numpy(), np.cos(angle), atol=1e-6)
     np.testing.assert_allclose(data.x[:, 4].numpy(), np.sin(angle), atol=1e-6)
@@ -60,7 +60,7 @@ def test_a_task_turns_each_image_by_its_own_angle(rng):
     np.testing.assert_allclose(alone.x.numpy(), [[0, 1]], atol=1e-6)
 
 
-def test_small_digits_grow_smoothly_and_keep_their_place():
+def test_small_digits_are_upscaled_smoothly_in_place():
     images = torch.from_numpy(digits().images[:20, 0])
     grown = enlarge(images)
     assert grown.shape == (20, 16, 16)
@@ -86,7 +86,7 @@ def test_the_first_image_of_each_class_is_taken():
         torch.testing.assert_close(image, enlarge(torch.from_numpy(bank.images[member]))[0])
 
 
-def test_what_cannot_be_turned_is_refused():
+def test_invalid_rotations_are_refused():
     color = Bank("color", np.zeros((2, 3, 8, 8), np.float32), np.array([0, 1]))
     with pytest.raises(Refused, match="needs square gray"):
         exemplars(color, [0])
@@ -106,21 +106,21 @@ def test_what_cannot_be_turned_is_refused():
 def test_the_paper_s_network_has_the_size_counted_by_hand():
     data = Data(np.zeros((1, 2)), torch.zeros(1, 2), torch.zeros(1, 28, 28))
     model = upsampler(data)
-    wanted = (
+    expected = (
         (2 * 6272 + 6272)  # to 7×7 pixels of 128 channels
         + (128 * 128 * 16 + 128 + 2 * 128)  # to 14×14, with normalization
         + (128 * 64 * 16 + 64 + 2 * 64)  # to 28×28
         + (64 * 9 + 1)
     )
-    assert wanted == 413_185
-    assert sum(p.numel() for p in model.parameters()) == wanted
+    assert expected == 413_185
+    assert sum(p.numel() for p in model.parameters()) == expected
     two = upsampler(data, front=256)
     more = (2 * 256 + 256) + (256 * 6272 + 6272) - (2 * 6272 + 6272)
-    assert sum(p.numel() for p in two.parameters()) == wanted + more
+    assert sum(p.numel() for p in two.parameters()) == expected + more
     assert model(data.x.expand(2, 2)).shape == (2, 28, 28)
 
 
-def test_an_upsampler_refuses_what_it_cannot_draw():
+def test_an_upsampler_refuses_images_it_cannot_output():
     odd = Data(np.zeros((1, 2)), torch.zeros(1, 2), torch.zeros(1, 14, 14))
     with pytest.raises(Refused, match=r"divisible by 4.*\(14, 14\)"):
         upsampler(odd)
@@ -128,22 +128,22 @@ def test_an_upsampler_refuses_what_it_cannot_draw():
         upsampler(replace(odd, y=torch.zeros(1, 16, 16)), channels=(4, 4))
 
 
-def test_edges_are_the_nearest_shown_neighbors():
+def test_edges_are_the_nearest_training_neighbors():
     shown = np.array([[0, 9.0], [0, 2.0], [1, 5.0], [0, 1.0], [0, 12.0]])
-    asked = np.array([[0, 3.75], [2, 4.0], [0, 20.0], [0, 0.5], [1, 5.5]])
-    neighbors = edges(asked, shown)
+    query = np.array([[0, 3.75], [2, 4.0], [0, 20.0], [0, 0.5], [1, 5.5]])
+    neighbors = edges(query, shown)
     near = {r: (a, b, s) for r, a, b, s in zip(*neighbors, strict=True)}
     assert near == {
         0: (1, 0, 0.25),
-        2: (4, 4, 0.0),  # nothing above was shown
-        3: (3, 3, 0.0),  # nothing below
+        2: (4, 4, 0.0),  # no training angle above
+        3: (3, 3, 0.0),  # none below
         4: (2, 2, 0.0),
     }
-    assert not len(edges(asked, np.array([[7.0, 1.0]])).rows)
+    assert not len(edges(query, np.array([[7.0, 1.0]])).rows)
 
 
 def gap(drawn: str, classes: str = "one") -> Observed:
-    """Observe a network that would draw the truth, the cross-fade or something between."""
+    """Observe outputs between the true images and the cross-fade."""
     task, split = world(Turning(angles=180, classes=classes), 0)
     outputs = split.query.y.clone()
     if drawn != "truth":
@@ -181,13 +181,13 @@ def test_a_perfect_renderer_scores_zero(classes):
     assert angle(observation)["angle_error_fade"] > 3
 
 
-def test_half_way_between_is_as_near_to_both():
+def test_the_midpoint_is_equally_close_to_both():
     measured = crossfade(gap("half"))
     assert measured["fade_share"] == pytest.approx(0.5, abs=1e-5)
     assert measured["to_truth"] == pytest.approx(measured["to_fade"], rel=1e-4)
 
 
-def test_the_share_tells_which_is_nearer(rng):
+def test_the_share_says_which_is_closer(rng):
     truth, fade = rng.random((2, 5, 30))
     for _ in range(20):
         outputs = rng.random((5, 30))
@@ -197,7 +197,7 @@ def test_the_share_tells_which_is_nearer(rng):
         fade_share(truth, fade, fade)
 
 
-def test_a_cross_fade_needs_images_and_something_hidden():
+def test_a_cross_fade_needs_images_and_held_out_angles():
     observation = gap("truth")
     everything = replace(observation.split, inside=np.ones_like(observation.split.inside))
     assert crossfade(replace(observation, split=everything)) == {}
@@ -234,7 +234,7 @@ def test_an_output_looks_like_the_nearest_image(rng):
     np.testing.assert_allclose(apart(np.array([359.0, 10.0]), np.array([1.0, 190.0])), [2, 180])
 
 
-def test_the_gap_is_hidden_for_one_digit_only():
+def test_the_gap_is_held_out_for_one_digit_only():
     task, split = world(Turning(classes="all", low=140.0, angles=72), 0)
     z = split.held_out.z
     assert set(z[:, 0]) == {4}
@@ -246,15 +246,15 @@ def test_the_gap_is_hidden_for_one_digit_only():
     assert task.data(z).y.shape[1:] == (16, 16)
 
 
-def test_seeds_turn_different_images():
+def test_seeds_rotate_different_images():
     one, two = (world(Turning(angles=36), seed)[1].train.y for seed in (0, 1))
     assert (one != two).any()
 
 
 def test_the_loss_is_squared_plus_a_tenth_of_absolute():
     a, b = torch.tensor([0.5, 0.0]), torch.tensor([0.0, 0.2])
-    wanted = (0.25 + 0.04) / 2 + 0.1 * (0.5 + 0.2) / 2
-    assert float(drawing_loss(a, b)) == pytest.approx(wanted)
+    expected = (0.25 + 0.04) / 2 + 0.1 * (0.5 + 0.2) / 2
+    assert float(drawing_loss(a, b)) == pytest.approx(expected)
 
 
 def test_a_strip_runs_from_edge_to_edge():
@@ -271,7 +271,7 @@ def test_a_strip_runs_from_edge_to_edge():
     assert arrays["strip_drawn"].shape == arrays["strip_truth"].shape == (11, 16, 16)
 
 
-def test_a_short_training_already_fits_what_is_shown():
+def test_a_short_training_fits_the_training_angles():
     cfg = Turning(angles=72, channels=8, steps=100)
     (result,) = rotation(cfg, [0])
     assert result.scores["risk_id"] < 0.3
@@ -279,7 +279,7 @@ def test_a_short_training_already_fits_what_is_shown():
     assert result.scores["risk_ood"] == pytest.approx(result.scores["to_truth"], rel=1e-4)
 
 
-def test_an_image_turned_too_far_is_off_by_as_much():
+def test_an_image_rotated_too_far_has_that_angle_as_error():
     task, split = world(Turning(angles=360), 0)
     hidden = ~split.inside
     outputs = split.query.y.clone()

@@ -1,4 +1,4 @@
-"""Samples needed to compose: the search, the laws of growth, and what is shown to the decoder."""
+"""Samples needed to compose: the search, the laws of growth, and the training sets."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -18,7 +18,7 @@ from recombine.theory.growth import Least, exponential, least, power, settle
 
 
 @given(st.integers(1, 3000), st.integers(1, 50), st.integers(50, 2000), st.floats(1.0, 3.0))
-def test_the_least_number_is_bracketed_as_closely_as_asked(truth, low, high, ratio):
+def test_the_least_number_is_bracketed_to_the_requested_ratio(truth, low, high, ratio):
     asked = []
 
     def passes(n):
@@ -60,12 +60,12 @@ def test_a_law_is_the_regression_of_logarithms(law, scale, rng):
     np.testing.assert_allclose(np.log(fitted.at(9)), truth.intercept + truth.slope * scale(9.0))
 
 
-# Training may have told the processor to flush the smallest numbers.
+# Training may have set the processor to flush denormal numbers.
 NUMBERS = st.floats(0, 9, allow_subnormal=False)
 
 
 @given(st.lists(NUMBERS, min_size=4, max_size=4), st.integers(0, 3), NUMBERS)
-def test_what_was_not_reached_opens_the_side_to_which_the_truth_may_move(logs, at, beyond):
+def test_an_unreached_need_opens_the_interval_on_one_side(logs, at, beyond):
     n, need, known = np.array([2.0, 4, 16, 32]), np.exp(logs), np.arange(4) != at
     bound = power(n, need, known.tolist())
     need[at] *= np.exp(beyond)  # any truth above the bound
@@ -83,7 +83,7 @@ def test_two_sizes_have_a_rate_but_no_interval_and_one_has_neither():
 
 
 @pytest.mark.parametrize("stripes", [0.0, 0.5, 2.0])
-def test_sets_of_samples_are_nested_and_hold_their_share_of_stripes(stripes):
+def test_sets_of_samples_are_nested_with_a_fixed_share_of_stripes(stripes):
     cfg = scaling.Need(stripes=stripes)
     rows = np.arange(200.0)[:, None] * [1, 1]
     sets = [scaling.nested(cfg, rows, -1 - rows, n)[:, 0] for n in range(1, 60)]
@@ -93,7 +93,7 @@ def test_sets_of_samples_are_nested_and_hold_their_share_of_stripes(stripes):
         assert abs((small < 0).sum() - n * stripes / (1 + stripes)) <= 0.5
 
 
-def test_shown_bumps_lie_beside_the_hole_and_stripes_have_one_factor():
+def test_training_bumps_lie_outside_the_hole_and_stripes_have_one_factor():
     cfg = scaling.Need(side=10, hole=0.4)
     task, whole, hidden = scaling.world(cfg)
     z = np.array([[3.0, 6.9], [2.9, 5.0], [7.0, 5.0], [10.0, 5.0]])
@@ -109,12 +109,12 @@ def test_shown_bumps_lie_beside_the_hole_and_stripes_have_one_factor():
 
 
 @pytest.mark.parametrize("wrong", [{"hole": 1.0}, {"stripes": -1.0}, {"steps": 1, "batch": 1}])
-def test_a_world_that_cannot_be_is_refused(wrong):
+def test_invalid_configs_are_refused(wrong):
     with pytest.raises(Refused, match="0 < hole < 1"):
         scaling.search(replace(scaling.Need(), **wrong), 0)
 
 
-def test_a_run_keeps_what_it_tried_and_a_hopeless_one_its_bound():
+def test_a_run_stores_all_trainings_and_a_failed_search_its_bound():
     small = {"steps": 8, "batch": 4, "channels": 2, "asked": 8, "first": 2}
     result = scaling.search(scaling.Need(threshold=1e-9, **small), 0)
     assert (result.scores["reached"], result.scores["least"], result.scores["failed"]) == (
@@ -132,7 +132,7 @@ def test_a_run_keeps_what_it_tried_and_a_hopeless_one_its_bound():
     assert again.scores["least"] == below.min()
 
 
-def test_a_perfect_model_has_no_error_on_what_it_was_shown():
+def test_a_perfect_model_has_no_training_error():
     task, _, _ = scaling.world(scaling.Need())
     data = task.data(np.array([[1.0, 2.0], [4.0, 4.0]]))
     answer = torch.nn.Module()
@@ -178,7 +178,7 @@ def test_claims_tell_the_side_from_its_cube():
     assert outcome("stripes_save_samples", line | flat) == FAILS
 
 
-def test_claims_stay_open_where_a_bound_could_be_anything():
+def test_claims_are_inconclusive_where_a_bound_is_open():
     line, cube = made(lambda n: 9.0 * n, 0.5), made(lambda n: 1.0 * n**3, 0.0, reached=False)
     assert outcome("bumps_alone_need_samples_like_the_cube", cube) == OPEN
     assert outcome("stripes_lower_the_exponent", line | cube) == HOLDS  # larger still

@@ -70,7 +70,7 @@ def test_which_tasks_seen_conjunctions_express(task, solvable):
     assert puzzles.puzzles(puzzles.Puzzle(task=task)).scores["solvable"] == solvable
 
 
-def test_kernels_order_but_are_silent_on_equivalence():
+def test_kernels_order_but_output_zero_on_equivalence():
     ordering = puzzles.puzzles(puzzles.Puzzle(task="ordering")).scores
     equivalence = puzzles.puzzles(puzzles.Puzzle()).scores
     assert ordering["accuracy"] == 1

@@ -31,7 +31,7 @@ def test_a_short_lazy_training_is_additive_and_scores_conjunctions():
 CFG = images.Images(samples=200, images=20)
 
 
-def test_the_test_shows_other_images_of_all_combinations():
+def test_the_query_has_other_images_of_all_combinations():
     task, split = images.image_split(CFG, 0)
     assert len(split.train) == 200
     cells = {tuple(z) for z in split.query.z[:, :2]}

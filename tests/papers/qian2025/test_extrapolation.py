@@ -1,4 +1,4 @@
-"""Networks that are modular by design: what is shown and asked, maps, and what modules leave."""
+"""Networks that are modular by design: training and query regions, maps, and module errors."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def small(**fields):
     ("network", "count"), [("modular", 899), ("full", 33_537), ("bottleneck", 1155)]
 )
 @pytest.mark.parametrize("function", ["hill", "sines"])
-def test_networks_have_as_many_numbers_as_in_the_paper(network, count, function):
+def test_networks_have_as_many_parameters_as_in_the_paper(network, count, function):
     (result,) = far.extrapolation(small(network=network, function=function), [0])
     assert result.scores["parameters"] == count
 
@@ -49,7 +49,7 @@ def test_the_seed_chooses_51_whole_tiles_and_the_sines_stay():
     assert (one.arrays["shown"] != other.arrays["shown"]).any()
 
 
-def test_what_is_shown_is_never_hidden():
+def test_training_points_are_never_held_out():
     for function in ("hill", "sines"):
         task, shown, asked = far.world(far.Surface(function=function), 3)
         split = task.split(shown, query=asked, n=500, queries=500, rng=np.random.default_rng(0))
@@ -84,18 +84,18 @@ def test_ratios_are_of_other_over_modular_and_of_held_out_over_training():
     assert verdict("bottlenecks_do_not_extend_a_hill", "bottleneck").outcome == FAILS
 
 
-def test_what_an_affine_map_leaves_is_what_regression_says(rng):
-    said, wanted = rng.normal(size=(2, 50, 3))
-    wanted += 2 * said
-    for k, left in enumerate(deep.from_affine(said, wanted)):
-        fit = LinearRegression().fit(said[:, [k]], wanted[:, k])
-        truth = np.sqrt(((fit.predict(said[:, [k]]) - wanted[:, k]) ** 2).mean())
-        assert left == pytest.approx(truth)
-    constant = deep.from_affine(np.ones_like(said), wanted)
-    np.testing.assert_allclose(constant, wanted.std(axis=0))
+def test_the_error_of_an_affine_map_agrees_with_regression(rng):
+    outputs, expected = rng.normal(size=(2, 50, 3))
+    expected += 2 * outputs
+    for k, error in enumerate(deep.from_affine(outputs, expected)):
+        fit = LinearRegression().fit(outputs[:, [k]], expected[:, k])
+        truth = np.sqrt(((fit.predict(outputs[:, [k]]) - expected[:, k]) ** 2).mean())
+        assert error == pytest.approx(truth)
+    constant = deep.from_affine(np.ones_like(outputs), expected)
+    np.testing.assert_allclose(constant, expected.std(axis=0))
 
 
-def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_the_input():
+def test_modules_are_compared_with_the_sine_of_their_input():
     cfg = deep.Deep(steps=1, samples=50, bulk=8)
     (result,) = deep.depth(cfg, [0])
     assert result.scores["rmse"] == pytest.approx(
@@ -109,8 +109,8 @@ def test_modules_are_asked_for_the_sine_of_their_own_input_and_linear_ones_say_t
     data = independent_sines(4).data(np.zeros((1, 4)))
     model = module_then_bulk(data, depth=2, width=3, bulk=(8,), activation="linear")
     x = torch.linspace(-2, 2, 40, dtype=torch.float64)[:, None].repeat(1, 4)
-    said = model.double().parts(x).detach().numpy()
-    np.testing.assert_allclose(deep.from_affine(said, x.numpy()), 0, atol=1e-5)
+    outputs = model.double().parts(x).detach().numpy()
+    np.testing.assert_allclose(deep.from_affine(outputs, x.numpy()), 0, atol=1e-5)
 
 
 def test_depth_compares_the_mean_of_three_to_five_layers_with_one():

@@ -40,7 +40,7 @@ def blocks(width=8, count=4):
 
 
 @pytest.mark.parametrize("condition", ["l2", "l1", "activity", "weight_activity", "noise"])
-def test_penalties_are_the_sums_that_the_paper_writes(condition):
+def test_penalties_are_the_sums_of_the_paper(condition):
     _, split = split_of(Parts())
     model = fully_connected(split.train, widths=(5, 6, 7), seed=3)
     cfg = Parts(condition=condition, l2=0.01, weight=0.1, alpha=1.5)
@@ -55,17 +55,17 @@ def test_penalties_are_the_sums_that_the_paper_writes(condition):
         a = a @ w.T + b
         a = np.where(a > 0, a, 0.1 * a)
         acts.append(a)
-    wanted = 0.01 * sum((w**2).sum() for w in weights)
+    expected = 0.01 * sum((w**2).sum() for w in weights)
     if condition == "l1":
-        wanted += 0.1 * sum(np.abs(w).sum() for w in weights)
+        expected += 0.1 * sum(np.abs(w).sum() for w in weights)
     if condition == "activity":
-        wanted += 0.1 * sum((np.abs(h) ** 1.5).sum(axis=1).mean() for h in acts)
+        expected += 0.1 * sum((np.abs(h) ** 1.5).sum(axis=1).mean() for h in acts)
     if condition == "weight_activity":
-        wanted += 0.1 * sum(
+        expected += 0.1 * sum(
             np.mean([((w**2) * np.abs(row) ** 1.5).sum() for row in h])
             for w, h in zip(weights[1:], acts, strict=True)
         )
-    assert actual == pytest.approx(wanted, rel=1e-5)
+    assert actual == pytest.approx(expected, rel=1e-5)
 
 
 def test_separate_paths_are_modules_and_shield_each_other():
@@ -82,7 +82,7 @@ def test_separate_paths_are_modules_and_shield_each_other():
         assert error == pytest.approx(((x - offset) ** 2).mean() / 4, rel=1e-4)
 
 
-def test_a_leak_between_paths_moves_the_other_outputs_by_as_much():
+def test_a_leak_between_paths_moves_the_other_outputs_in_proportion():
     _, split, model = blocks()
     with torch.no_grad():
         model[-1].weight[2, 0] += 0.25  # of the first path, whose units repeat the first input
@@ -90,7 +90,7 @@ def test_a_leak_between_paths_moves_the_other_outputs_by_as_much():
     assert result["moved_others"] == pytest.approx(10 * 0.25 / 3, rel=1e-4)  # one of three outputs
 
 
-def test_rows_of_the_sorted_picture_are_the_units_that_are_read():
+def test_columns_of_sorted_weights_are_the_units_that_are_read():
     _, split = split_of(Parts())
     model = fully_connected(split.train, widths=(9, 7, 8))
     arrays = graphs(model, 4)
@@ -101,11 +101,11 @@ def test_rows_of_the_sorted_picture_are_the_units_that_are_read():
     )
 
 
-def test_seeds_train_together_as_alone_and_conditions_differ():
-    both = modules(SMALL, [0, 3])
+def test_seeds_train_in_a_stack_as_alone_and_conditions_differ():
+    stacked = modules(SMALL, [0, 3])
     (alone,) = modules(SMALL, [3])
     for name in ("mse_id", "eigengap_out_min", "moved_others"):
-        assert both[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3)
+        assert stacked[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3)
     (plain,) = modules(replace(SMALL, condition="l2"), [3])
     assert plain.scores["mse_id"] != pytest.approx(alone.scores["mse_id"], rel=1e-6)
 
@@ -132,7 +132,7 @@ def evidence(**runs):
 @pytest.mark.parametrize(
     ("gap", "modular", "mixed"), [(0.6, HOLDS, FAILS), (0.4, FAILS, FAILS), (0.2, FAILS, HOLDS)]
 )
-def test_between_the_bounds_there_are_neither_modules_nor_none(gap, modular, mixed):
+def test_a_gap_between_the_bounds_decides_neither_claim(gap, modular, mixed):
     rows = [{"collapsed_gap_live": gap}] * 5
     made, none = (
         CLAIMS[f"qian2025.{name}"].check
@@ -171,7 +171,7 @@ def test_claims_of_modules_are_decided_on_fresh_seeds():
     assert starts == {1000}
 
 
-def test_conditions_have_names_of_their_own():
+def test_conditions_have_distinct_names():
     names = {
         label({"condition": c, "power": p, "unit": u})
         for c, p in (("l2", 1.0), ("l1", 1.0), ("noise", 1.0), ("noise", 2.0), ("noise", 0.5))

@@ -1,4 +1,4 @@
-"""Networks that are disturbed: separate ones are blocks, and noise, shifts and lessons show it."""
+"""Noise, shifts and retraining, with known answers for separate networks."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_separate_networks_are_a_chain_of_blocks():
         separate(Data(data.z, data.x, data.y[:, :2]))
 
 
-def test_separate_networks_pay_the_same_l2_as_their_chain():
+def test_separate_networks_have_the_same_l2_penalty_as_their_chain():
     data = examples()
     model, batch = separate(data), Batch(data.x, data.y)
     torch.testing.assert_close(
@@ -54,7 +54,7 @@ def test_separate_networks_pay_the_same_l2_as_their_chain():
     )
 
 
-def test_a_shift_or_a_lesson_of_one_input_leaves_separate_networks_alone():
+def test_separate_networks_are_unaffected_by_another_input_or_output():
     data = examples()
     model = separate(data)
     arrays = robust.shift(model.whole(), data)
@@ -64,12 +64,12 @@ def test_a_shift_or_a_lesson_of_one_input_leaves_separate_networks_alone():
     assert taught["forgot_others"] == 0
     assert taught["learned_again"] < 1
     joined = fully_connected(data, widths=(8, 8, 8))
-    known = Data(data.z, data.x, predict(joined, data.x))  # what it knows, it can only lose
+    known = Data(data.z, data.x, predict(joined, data.x))  # errors start at zero
     assert robust.relearn(SMALL, joined, known, 0)["forgot_others"] > 0
     assert robust.shift(joined, data)["moved_others"] > 0
 
 
-def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
+def test_noise_adds_the_variance_of_a_linear_readout():
     data = examples(n=20_000, count=1)
     model = nn.Sequential(nn.Linear(1, 1), nn.Identity(), nn.Linear(1, 1))
     with torch.no_grad():
@@ -83,14 +83,14 @@ def test_noise_adds_the_variance_that_a_linear_readout_gives_it():
     assert measured["noisy_1"][0] == pytest.approx(errors(model, data).mean())
 
 
-def test_seeds_train_together_as_alone():
+def test_seeds_train_in_a_stack_as_alone():
     for network in ("weight_activity", "poisson_noise", "separate"):
         cfg = robust.Disturbed(
             network=network, steps=20, samples=100, batch=50, width=8, again=5
         )  # fmt: skip
-        both, (alone,) = robust.robustness(cfg, [0, 3]), robust.robustness(cfg, [3])
+        stacked, (alone,) = robust.robustness(cfg, [0, 3]), robust.robustness(cfg, [3])
         for name in ("mse_id", "added_1", "moved_others", "learned_again"):
-            assert both[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3, abs=1e-7)
+            assert stacked[1].scores[name] == pytest.approx(alone.scores[name], rel=1e-3, abs=1e-7)
 
 
 @torch.no_grad()
@@ -135,17 +135,17 @@ def test_ratios_are_of_the_network_over_l2():
     assert verdict(design, separate=0.5, l2=0.4).outcome == FAILS
 
 
-def test_sprite_pairs_to_choose_by_are_like_those_shown():
+def test_validation_pairs_lie_in_the_training_support():
     cfg = elsewhere.Penalized(world="sprites", samples=80, asked=50, side=8)
     task, (whole,) = elsewhere.scenes(cfg, [3])
     split, left = elsewhere.halves(cfg, whole, 3)
     assert (len(split.train), len(left)) == (72, 8)
     assert whole.support.contains(task.space, left.z).all()
-    assert not whole.inside.any()  # three planes of a cube: all that is asked is new
+    assert not whole.inside.any()  # three planes of a cube: every query is out of distribution
 
 
-def test_the_picture_of_two_worlds_chooses_strengths_as_the_claims_do():
-    rows = [  # world, penalty, strength, error on images left out, on new ones
+def test_the_figure_of_two_worlds_chooses_strengths_as_the_claims_do():
+    rows = [  # world, penalty, strength, validation error, OOD error
         ("bumps", "weights", 1e-5, 0.3, 0.6),
         ("bumps", "weights", 1e-4, 0.2, 0.7),
         ("bumps", "weights", 0.0, 0.1, 0.9),

@@ -1,4 +1,4 @@
-"""Samples that modules need: what is shown and counted; and the penalty in the bump world."""
+"""Samples that modules need: training sets and counts; and the penalty in the bump world."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def needed(table, reached=None):
     )
 
 
-def test_an_exponential_need_is_told_from_a_power(rng):
+def test_an_exponential_need_is_distinguished_from_a_power(rng):
     k = np.array(samples.COUNTS)
     noise = np.exp(rng.normal(scale=0.02, size=(5, 4)))
     for truth, outcome in ((4.0 * 3.0**k, HOLDS), (4.0 * k**3.0, FAILS)):
@@ -157,7 +157,7 @@ def test_needs_that_were_not_reached_are_bounds(at, outcome, rng):
     assert samples.modules_form_with_enough_samples(records).outcome == FAILS
 
 
-def test_an_unreached_need_counts_at_its_least_favorable():
+def test_an_unreached_need_counts_at_its_least_favorable_value():
     need = [64.0, 256.0, 1024.0, 2048.0]
     known = samples.advantage(need, [True] * 4)
     later = [samples.advantage([*need[:3], 2048.0 * f], [True] * 4) for f in (2, 4, 8, 1024)]
@@ -165,7 +165,7 @@ def test_an_unreached_need_counts_at_its_least_favorable():
     assert known < 0 < min(later)
 
 
-def test_cells_to_choose_by_are_neither_shown_nor_in_the_square():
+def test_validation_cells_are_neither_trained_on_nor_in_the_square():
     cfg = elsewhere.Penalized(left=0.25)
     _, (whole,) = elsewhere.scenes(cfg, [3])
     split, left = elsewhere.halves(cfg, whole, 3)
@@ -178,18 +178,18 @@ def test_cells_to_choose_by_are_neither_shown_nor_in_the_square():
 
 
 @torch.no_grad()
-def test_penalties_are_the_sums_that_they_are_said_to_be():
+def test_penalties_are_their_documented_sums():
     net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     batch = Batch(torch.randn(5, 3), torch.randn(5, 2))
     hidden = net[1](net[0](batch.x))
-    both = sum(float((w.weight**2).sum()) for w in (net[0], net[2]))
+    squares = sum(float((w.weight**2).sum()) for w in (net[0], net[2]))
     acted = sum(float((net[2].weight[i] * a).square().sum()) for i in range(2) for a in hidden) / 5
-    for name, truth in (("weights", both), ("weight_activity", acted)):
+    for name, truth in (("weights", squares), ("weight_activity", acted)):
         penalty = elsewhere.term(elsewhere.Penalized(penalty=name, strength=0.5))(net, batch)
         assert float(penalty) == pytest.approx(0.5 * truth, rel=1e-4)
 
 
-def test_the_strength_is_chosen_by_cells_left_out_alone():
+def test_the_strength_is_chosen_by_validation_error_alone():
     left = [[0.1, 0.3, 0.2, 0.4, 0.5], [0.1, 0.5, 0.4, 0.2, 0.3]]  # one row per seed
     square = [[0.9, 0.1, 0.7, 0.2, 0.3], [0.8, 0.1, 0.1, 0.9, 0.1]]
     records = Evidence(

@@ -18,6 +18,7 @@ from recombine.papers.foresight.worlds import (
     LEAST,
     Run,
     draw_target,
+    fraction,
     missing_levels,
     sized,
     table_of,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from recombine.tables.conjunctions import Codes
     from recombine.tables.table import Table
 
-# Measurements of the rival, in those of the plan.
+# Numbers of measurements of the rival, as multiples of the plan's.
 LADDER = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)
 
 
@@ -44,11 +45,11 @@ class Collecting:
     start: int = 24
     """Random measurements before the first plan."""
     total: int = 48
-    """Measurements of the plan in the end."""
+    """Measurements of the plan in total."""
     rounds: int = 2
     """Batches in which the plan is made."""
     most: float = 8.0
-    """Measurements of the rival, at most, in those of the plan."""
+    """Largest number of measurements of the rival, as a multiple of the plan's."""
 
 
 @experiment(
@@ -56,25 +57,14 @@ class Collecting:
     selection="no training on unmeasured combinations",
     seeds_per_job=lambda cfg: 1,
     scores=[
-        Score(
-            "times",
-            "measurements that the rival needs, in those of the plan",
-            better="higher",
-            summary=True,
-        ),
-        Score(
-            "error_plan",
-            "mean squared error over all combinations after the plan",
-            unit="of the variance",
-            better="lower",
-        ),
-        Score(
-            "error_rival",
-            "the same after as many measurements of the rival",
-            unit="of the variance",
-        ),
+        Score("times", "measurements of the rival over the plan's, for equal error",
+              better="higher", summary=True),
+        Score("error_plan", "mean squared error over all combinations after the plan",
+              unit="of the variance", better="lower"),
+        Score("error_rival", "the same after as many measurements of the rival",
+              unit="of the variance"),
     ],
-)
+)  # fmt: skip
 def collecting(cfg: Collecting, seeds: Sequence[int]) -> list[Result]:
     """Count the measurements that another way of collecting needs for the error of a plan."""
     return [_compare(cfg, np.random.default_rng([seed, 2])) for seed in seeds]
@@ -91,14 +81,13 @@ def _compare(cfg: Collecting, rng: Generator) -> Result:
     z = whole.cells.z
 
     def error(rows: Codes) -> float:
-        """Mean squared error over all combinations after measuring some, in variances."""
+        """Mean squared error over all combinations after measuring some, over the variance."""
         if len(np.unique(rows)) < LEAST:
             return 1.0
-        part = whole.take(np.isin(np.arange(len(z)), rows))
-        others = np.setdiff1d(np.arange(len(z)), rows)
-        made = forecast(part, z[others], network="", seed=0)
-        away = made.value[:, 0] - whole.cells.y[others, 0]
-        return float(np.square(away).sum() / len(z) / whole.cells.y.var())
+        measured = np.isin(np.arange(len(z)), rows)
+        result = forecast(whole.take(measured), z[~measured], network="", seed=0)
+        errors = result.value[:, 0] - whole.cells.y[~measured, 0]
+        return float(np.square(errors).sum() / len(z) / whole.cells.y.var())
 
     planned = error(_planned(cfg, whole, rng))
     collected = _rival(cfg, whole, rng)
@@ -111,10 +100,10 @@ def _compare(cfg: Collecting, rng: Generator) -> Result:
 def crossing(
     error_at: Callable[[float], float], goal: float, most: float = LADDER[-1]
 ) -> tuple[float, float]:
-    """Find where a falling error reaches a goal on the ladder, and the error at 1.
+    """Find the factor at which a falling error reaches a goal, and the error at factor 1.
 
-    Between steps of the ladder it is interpolated, both on logarithmic scales; a goal that is
-    not reached by the last step, at most `most`, counts as reached there.
+    Factors are those of the ladder up to `most`, with logarithmic interpolation between them; a
+    goal that is not reached counts as reached at the last one.
 
     >>> times, at_one = crossing(lambda factor: 1 / factor, 0.25)
     >>> round(times, 6), at_one
@@ -134,50 +123,48 @@ def crossing(
 
 
 def _planned(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
-    """Measure at random first, then what plans of lowest expected error say."""
+    """Measure at random, with every level at least once; then follow plans for lowest error."""
+    z = whole.cells.z
+    rows: Codes = rng.permutation(len(z))[: cfg.start]
+    rows = np.union1d(rows, whole.find(missing_levels(whole.shape, z[rows], z, rng)))
+    counts = np.linspace(len(rows), cfg.total, cfg.rounds + 1)[1:].round().astype(np.int64)
+    for count in counts:
+        rows = _extended(whole, rows, int(count) - len(rows), "error", seed=0)
+    return rows
+
+
+def _extended(table: Table, rows: Codes, count: int, objective: str, seed: int) -> Codes:
+    """Plan `count` further measurements and append their rows to the measured ones."""
     from recombine.tables.certify import certify
     from recombine.tables.forecast import forecast
     from recombine.tables.plan import plan
 
-    z = whole.cells.z
-    rows = _with_levels(whole, rng.permutation(len(z))[: cfg.start], rng)
-    targets = np.linspace(len(rows), cfg.total, cfg.rounds + 1)[1:].round().astype(np.int64)
-    for target in targets:
-        part = whole.take(np.isin(np.arange(len(z)), rows))
-        asked = z[np.setdiff1d(np.arange(len(z)), rows)]
-        made = forecast(part, asked, network="", seed=0)
-        picked = plan(certify(part, 1, asked), made, int(target) - len(rows), objective="error")
-        rows = np.concatenate([rows, whole.find(picked.z)])
-    return rows
+    z = table.cells.z
+    measured = np.isin(np.arange(len(z)), rows)
+    part, query = table.take(measured), z[~measured]
+    values = forecast(part, query, network="", seed=seed)
+    picked = plan(certify(part, 1, query), values, count, objective=objective)
+    return np.concatenate([rows, table.find(picked.z)])
 
 
 def _rival(cfg: Collecting, whole: Table, rng: Generator) -> Codes:
-    """Order measurements as the rival makes them; repeats of a combination tell nothing new."""
+    """List measurements in the order of the rival; repeats of a combination add nothing."""
     z = whole.cells.z
     if cfg.rival == "uniform":
-        rows = rng.permutation(len(z))
-    else:
-        chance = np.ones(len(z))
-        for c, m in enumerate(whole.shape):
-            chance *= (1.0 + rng.permutation(m)[z[:, c]]) ** -cfg.exponent
-        count = round(LADDER[-1] * cfg.total)
-        rows = rng.choice(len(z), size=count, p=chance / chance.sum())
-    return rows
-
-
-def _with_levels(whole: Table, rows: Codes, rng: Generator) -> Codes:
-    """Add one combination for every level that is missing."""
-    z = whole.cells.z
-    return np.union1d(rows, whole.find(missing_levels(whole.shape, z[rows], z, rng)))
+        return rng.permutation(len(z))
+    chance = np.ones(len(z))
+    for c, m in enumerate(whole.shape):
+        chance *= (1.0 + rng.permutation(m)[z[:, c]]) ** -cfg.exponent
+    return rng.choice(len(z), size=round(LADDER[-1] * cfg.total), p=chance / chance.sum())
 
 
 times = claims("foresight.collecting", score="times", source="ours", start=FRESH)
 times(
     name="plans_beat_skewed_collection",
-    sentence="For the error of a plan, skewed collection with repeats needs at least five times as "
-    "many measurements (additive targets on a 12 × 12 grid).",
+    sentence="To reach the error of a plan, skewed collection with repeats needs at least five "
+    "times as many measurements (additive targets on a 12 × 12 grid).",
     above=5.0,
-    what="measurements over those of the plan; 8 where even 8 are not enough",
+    what="measurements over those of the plan; 8 where 8 times as many are not enough",
     role="headline",
     second=True,
 )
@@ -188,8 +175,8 @@ for _table, _name, _oracle in (
     _run: Run = {"table": _table, "rival": "uniform", "start": 64, "total": 192}
     times(
         name=_name,
-        sentence=f"For the error of a plan on {TITLES[_table]}, uniform collection needs at least "
-        "1.2 times as many measurements.",
+        sentence=f"To reach the error of a plan on {TITLES[_table]}, uniform collection needs at "
+        "least 1.2 times as many measurements.",
         above=1.2,
         what="measurements over those of the plan",
         runs=sized({_table: _run}),
@@ -215,23 +202,13 @@ class Search:
     selection="no training on unmeasured combinations",
     seeds_per_job=lambda cfg: 1,
     scores=[
-        Score(
-            "best",
-            "best measured target",
-            unit="of the largest in the table",
-            better="higher",
-            share=True,
-            summary=True,
-        ),
-        Score(
-            "best_random",
-            "the same for as many random measurements",
-            unit="of the largest in the table",
-            share=True,
-        ),
+        fraction("best", "best measured target", unit="of the largest in the table",
+                 better="higher", summary=True),
+        fraction("best_random", "the same for as many random measurements",
+                 unit="of the largest in the table"),
         Score("rank", "rank of the best measured target in the table", better="lower"),
     ],
-)
+)  # fmt: skip
 def search(cfg: Search, seeds: Sequence[int]) -> list[Result]:
     """Measure in batches where the target is expected to improve most."""
     from recombine.tables.datasets import dataset
@@ -241,29 +218,15 @@ def search(cfg: Search, seeds: Sequence[int]) -> list[Result]:
 
 
 def _search(cfg: Search, whole: Table, rng: Generator) -> Result:
-    from recombine.tables.certify import certify
-    from recombine.tables.forecast import forecast
-    from recombine.tables.plan import plan
-
-    z, y = whole.cells.z, whole.cells.y[:, 0]
-    model = whole.log(0.01) if cfg.logarithm else whole
-    shuffled = rng.permutation(len(z))
-    rows = shuffled[: cfg.batch]
+    y, table = whole.cells.y[:, 0], whole.log(0.01) if cfg.logarithm else whole
+    shuffled = rng.permutation(len(y))
+    rows: Codes = shuffled[: cfg.batch]
     for _ in range(cfg.rounds - 1):
-        part = model.take(np.isin(np.arange(len(z)), rows))
-        asked = z[np.setdiff1d(np.arange(len(z)), rows)]
-        made = forecast(part, asked, network="", seed=int(rng.integers(1 << 31)))
-        picked = plan(certify(part, 1, asked), made, cfg.batch, objective="best")
-        rows = np.concatenate([rows, whole.find(picked.z)])
-    best = y[rows].max()
-    random = y[shuffled[: cfg.rounds * cfg.batch]].max()
-    return Result(
-        {
-            "best": float(best / y.max()),
-            "best_random": float(random / y.max()),
-            "rank": float(1 + (y > best).sum()),
-        }
-    )
+        rows = _extended(table, rows, cfg.batch, "best", seed=int(rng.integers(1 << 31)))
+    best, best_random = y[rows].max(), y[shuffled[: cfg.rounds * cfg.batch]].max()
+    scores = {"best": best / y.max(), "best_random": best_random / y.max()}
+    scores["rank"] = 1 + (y > best).sum()
+    return Result({name: float(value) for name, value in scores.items()})
 
 
 of_search = claims(

@@ -147,10 +147,8 @@ def best_of_search(records: Sequence[Record], arrays_of: Arrays) -> Figure | Non
     per seed, a bar at the mean; dashed: the bound of the claim.
     """
     rows: Rows = {}
-    for r in records:
-        name = NAMES[str(r.config["table"])]
-        collect(rows, f"{name}, search", "all", r.scores.get("best"))
-    for r in records:
-        name = NAMES[str(r.config["table"])]
-        collect(rows, f"{name}, random", "all", r.scores.get("best_random"))
+    for score, method in (("best", "search"), ("best_random", "random")):
+        for r in records:
+            row = f"{NAMES[str(r.config['table'])]}, {method}"
+            collect(rows, row, "all", r.scores.get(score))
     return dots(rows, {"all": LINES[0]}, "largest measured / largest of all", mark=0.8)

@@ -1,9 +1,10 @@
-"""The referee on real tables: two that shaped its design, and two that came late."""
+"""The referee on real tables: two that were used in its design, and two further ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from recombine.core.score import Score
 from recombine.core.space import Mask
 from recombine.papers.foresight.rivals import fit_rivals, forest_deviation
 from recombine.papers.foresight.telling import auroc, share
-from recombine.papers.foresight.worlds import FRESH, Run, missing_levels, sized
+from recombine.papers.foresight.worlds import FRESH, Run, fraction, missing_levels, sized
 
 if TYPE_CHECKING:
     from recombine.tables.conjunctions import Array, Codes
@@ -27,6 +28,7 @@ JUDGED = ("forest", "boosting", "mlp")  # trained models on which the referee gi
 HIDDEN = 0.6  # share of the levels of each factor that form the hidden block
 DIFFER = 2  # factors that may differ from the reference in the order-limited support
 WILD_TYPE = ("V", "D", "G", "V")
+error_rate = partial(fraction, better="lower", summary=True)
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Real:
     share: float = 0.2
     """Measured share of the combinations, where the support does not decide it."""
     asked: int = 2000
-    """Unmeasured combinations that are forecast, at most."""
+    """Largest number of unmeasured combinations to forecast."""
     supports: str = "random,block,skewed"
     """Supports, separated by commas; `order` is judged alone."""
 
@@ -45,7 +47,7 @@ class Real:
 def load(name: str) -> Table:
     """Load a table with one value per combination: the mean of repeats, the logarithm of GB1.
 
-    What is hidden is then of the same kind as what is measured.
+    Hidden values are then of the same kind as measured ones.
     """
     from recombine.tables.datasets import dataset
 
@@ -58,10 +60,10 @@ def load(name: str) -> Table:
 def draw_support(
     table: Table, support: str, measured: float, rng: Generator, reference: Codes | None = None
 ) -> tuple[Mask, Mask]:
-    """Draw which combinations of a table are measured, and which of the others are asked.
+    """Draw which combinations of a table are measured, and which of the others are queried.
 
     - random: combinations at random
-    - block: none of a hidden block, which alone is asked
+    - block: none of a hidden block, and only that block is queried
     - skewed: levels are as frequent as in Zipf's law
     - order: at most two factors differ from a reference
     """
@@ -94,47 +96,23 @@ def draw_support(
     selection="no training on unmeasured combinations",
     seeds_per_job=lambda cfg: 1,
     scores=[
-        Score(
-            "r2_*",
-            "R² of the referee's values on unseen combinations",
-            better="higher",
-            summary=True,
-        ),
+        Score("r2_*", "R² of the referee's values on unseen combinations", better="higher",
+              summary=True),
         Score("rival_*", "R² of one ordinary model on unseen combinations"),
         Score("lead_*", "R² of the referee minus that of the best ordinary model", better="higher"),
-        Score("known_half_*", "share known to ±0.5 standard deviations", share=True, summary=True),
-        Score("known_one_*", "share known to ±1 standard deviation", share=True),
-        Score(
-            "false_half",
-            "wrong values among those known to ±0.5 standard deviations",
-            better="lower",
-            share=True,
-            summary=True,
-        ),
-        Score(
-            "false_one",
-            "wrong values among those known to ±1 standard deviation",
-            better="lower",
-            share=True,
-            summary=True,
-        ),
-        Score("covered", "measured values inside the 90 % interval", share=True, summary=True),
-        Score(
-            "verdict_*",
-            "AUROC for failures of a trained model on unseen combinations",
-            better="higher",
-            share=True,
-        ),
-        Score("variance_*", "the same by the variance of a forest", share=True),
-        Score("verdict", "the least of the AUROCs by model", share=True),
-        Score("gain", "the least lead of the verdict's AUROC over that of a forest's variance"),
-        Score(
-            "refused_order",
-            "combinations beyond the measured order that are not called known",
-            share=True,
-        ),
+        fraction("known_half_*", "share known to ±0.5 standard deviations", summary=True),
+        fraction("known_one_*", "share known to ±1 standard deviation"),
+        error_rate("false_half", "wrong values among those known to ±0.5 standard deviations"),
+        error_rate("false_one", "wrong values among those known to ±1 standard deviation"),
+        fraction("covered", "measured values inside the 90 % interval", summary=True),
+        fraction("verdict_*", "AUROC for a trained model's failures on unseen combinations",
+                 better="higher"),
+        fraction("variance_*", "the same by the variance of a forest"),
+        fraction("verdict", "smallest of these AUROCs over models"),
+        Score("gain", "smallest lead of a verdict's AUROC over that of a forest's variance"),
+        fraction("refused_order", "combinations beyond the measured order not called known"),
     ],
-)
+)  # fmt: skip
 def real(cfg: Real, seeds: Sequence[int]) -> list[Result]:
     """Forecast hidden parts of a real table, next to ordinary models."""
     table = load(cfg.table)
@@ -143,77 +121,70 @@ def real(cfg: Real, seeds: Sequence[int]) -> list[Result]:
 
 def _one_seed(cfg: Real, table: Table, seed: int) -> Result:
     numbers: dict[str, float] = {}
-    pooled: dict[str, list[Mask]] = {}
-    telling: dict[str, list[float]] = {}
+    judged = []
     reference = table.encode([WILD_TYPE])[0] if cfg.table == "gb1" else None
     for support in cfg.supports.split(","):
         rng = np.random.default_rng([seed, SUPPORTS.index(support)])
         seen, left = draw_support(table, support, cfg.share, rng, reference)
         at = rng.permutation(np.flatnonzero(left))[: cfg.asked]
-        scores, cells, tells = _judge(table, seen, np.sort(at), rng)
+        scores, cells, aurocs = _judge(table, seen, np.sort(at), rng)
         numbers |= {f"{name}_{support}": value for name, value in scores.items()}
         if support == "order":
             return Result(numbers | {"refused_order": 1 - scores["known_half"]})
-        for key, values in cells.items():
-            pooled.setdefault(key, []).append(values)
-        for key, value in tells.items():
-            telling.setdefault(key, []).append(value)
-    cells = {key: np.concatenate(values) for key, values in pooled.items()}
-    tells = {key: float(np.mean(values)) for key, values in telling.items()}
-    pairs = [(tells[f"verdict_{m}"], tells[f"variance_{m}"]) for m in JUDGED]
-    return Result(
-        numbers
-        | tells
-        | {
-            "false_half": share(cells["wrong_half"][cells["known_half"]]),
-            "false_one": share(cells["wrong_one"][cells["known_one"]]),
-            "covered": share(cells["covered"][~cells["refused"]]),
-            "verdict": min(a for a, _ in pairs),
-            "gain": min(a - b for a, b in pairs),
-        }
-    )
+        judged.append((cells, aurocs))
+    cells = {key: np.concatenate([part[key] for part, _ in judged]) for key in judged[0][0]}
+    means = {key: float(np.mean([part[key] for _, part in judged])) for key in judged[0][1]}
+    pairs = [(means[f"verdict_{m}"], means[f"variance_{m}"]) for m in JUDGED]
+    overall = {
+        "false_half": share(cells["wrong_half"][cells["known_half"]]),
+        "false_one": share(cells["wrong_one"][cells["known_one"]]),
+        "covered": share(cells["covered"][~cells["refused"]]),
+        "verdict": min(a for a, _ in pairs),
+        "gain": min(a - b for a, b in pairs),
+    }
+    return Result(numbers | means | overall)
 
 
 def _judge(
     table: Table, seen: Mask, at: Codes, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Mask], dict[str, float]]:
-    """Forecast the asked combinations of one support: scores, cells, and AUROCs of verdicts."""
+    """Forecast the queried combinations of one support: scores, cells, and AUROCs of verdicts."""
     from recombine.tables.forecast import KNOWN, SURE, UNCERTAIN, forecast
 
     part = table.take(seen[table.find(table.codes)])
-    asked, truth = table.cells.z[at], table.cells.y[at, 0]
-    made = forecast(part, asked, within="0.5sd", network="", seed=int(rng.integers(1 << 31)))
-    wide = made.judgements[0].half_width(SURE)
-    error = np.abs(made.value[:, 0] - truth)
-    refused = ~np.isin(made.why, (KNOWN, UNCERTAIN))
+    query, truth = table.cells.z[at], table.cells.y[at, 0]
+    result = forecast(part, query, within="0.5sd", network="", seed=int(rng.integers(1 << 31)))
+    wide = result.judgements[0].half_width(SURE)
+    error = np.abs(result.value[:, 0] - truth)
+    refused = ~np.isin(result.why, (KNOWN, UNCERTAIN))
     cells = {
         "refused": refused,
-        "known_half": made.known,
-        "wrong_half": error > made.tolerance,
-        "known_one": ~refused & (wide <= 2 * made.tolerance),
-        "wrong_one": error > 2 * made.tolerance,
-        "covered": (made.low <= truth) & (truth <= made.high),
+        "known_half": result.known,
+        "wrong_half": error > result.tolerance,
+        "known_one": ~refused & (wide <= 2 * result.tolerance),
+        "wrong_one": error > 2 * result.tolerance,
+        "covered": (result.low <= truth) & (truth <= result.high),
     }
     models = fit_rivals(part, int(rng.integers(1 << 31)))
-    answers = {name: model.predict(asked) for name, model in models.items()}
+    answers = {name: model.predict(query) for name, model in models.items()}
 
     def r2(values: Array) -> float:
         return float(1 - np.square(values - truth).mean() / truth.var())
 
     rivals = {name: r2(values) for name, values in answers.items()}
     scores = {
-        "r2": r2(made.value[:, 0]),
-        "lead": r2(made.value[:, 0]) - max(rivals.values()),
+        "r2": r2(result.value[:, 0]),
+        "lead": r2(result.value[:, 0]) - max(rivals.values()),
         "known_half": share(cells["known_half"]),
         "known_one": share(cells["known_one"]),
         **{f"rival_{name}": value for name, value in rivals.items()},
     }
-    spread, tells = forest_deviation(models["forest"], asked), {}
+    spread, aurocs = forest_deviation(models["forest"], query), {}
     for name in JUDGED:
-        fails = np.abs(answers[name] - truth) > made.tolerance
-        tells[f"verdict_{name}"] = auroc(made.error_of(answers[name][:, None]), fails)
-        tells[f"variance_{name}"] = auroc(spread, fails)
-    return scores, cells, tells
+        fails = np.abs(answers[name] - truth) > result.tolerance
+        aurocs[f"verdict_{name}"] = auroc(result.error_of(answers[name][:, None]), fails)
+        aurocs[f"variance_{name}"] = auroc(spread, fails)
+    return scores, cells, aurocs
 
 
 DESIGN: dict[str, Run] = {"buchwald_hartwig": {}}
@@ -268,64 +239,53 @@ for _group, _runs, _of, _oracle in (
     ("gb1", GB1, "log fitness of GB1 variants, a table of its design", DESIGNED),
     ("further", OTHERS, "two further tables", SEEN),
 ):
-    for _score, _width in (
-        ("half", "half a standard deviation"),
-        ("one", "one standard deviation"),
-    ):
-        add(
+    on_tables = partial(add, runs=sized(_runs), oracle=_oracle)
+    for _score in ("half", "one"):
+        _width = "half a standard deviation" if _score == "half" else "one standard deviation"
+        on_tables(
             name=f"known_values_are_right_{_score}_{_group}",
             sentence=f"On {_of}, at most 5 % of the values known to within {_width} are wrong.",
             score=f"false_{_score}",
             below=0.05,
             what="largest share of wrong values among known ones, of the tables",
-            runs=sized(_runs),
             second=f"{_score}_{_group}" in STAGED,
-            oracle=_oracle,
             role="headline" if _score == "half" else "detail",
         )
-    add(
+    on_tables(
         name=f"intervals_hold_{_group}",
-        sentence=f"On {_of}, intervals meant to hold 90 % of the measured values hold 87 to 93 %.",
+        sentence=f"On {_of}, nominal 90 % intervals contain 87 to 93 % of the measured values.",
         score="covered",
         above=0.87,
         below=0.93,
         what="measured values inside the interval, smallest and largest share of the tables",
-        runs=sized(_runs),
-        oracle=_oracle,
     )
-    add(
+    on_tables(
         name=f"known_share_{_group}",
         sentence=f"On {_of}, a fifth of the unseen combinations is known to within half a standard "
         f"deviation when {1 if _runs is GB1 else 20} % are measured at random.",
         score="known_half_random",
         above=0.2,
         what="smallest share known, of the tables",
-        runs=sized(_runs),
         reason=NOISY if _group == "further" else "",
-        oracle=_oracle,
         role="headline",
     )
-    add(
+    on_tables(
         name=f"verdicts_find_failures_{_group}",
         sentence=f"On {_of}, verdicts find the failures of a forest, boosting and an MLP.",
         score="verdict",
         above=0.75,
-        what="least AUROC of three models and all tables",
-        runs=sized(_runs),
+        what="smallest AUROC of three models and all tables",
         second=f"verdict_{_group}" in STAGED,
         reason=NOISY_FAILURES if _group == "further" else "",
-        oracle=_oracle,
         role="headline",
     )
-    add(
+    on_tables(
         name=f"verdicts_beat_the_variance_of_a_forest_{_group}",
         sentence=f"On {_of}, verdicts find failures better than the variance of a forest does.",
         score="gain",
         above=0.0,
-        what="least lead in AUROC, of three models and all tables",
-        runs=sized(_runs),
+        what="smallest lead in AUROC of three models and all tables",
         reason=OWN_VARIANCE if _group == "further" else "",
-        oracle=_oracle,
     )
 add(
     name="higher_orders_are_refused",
@@ -333,7 +293,7 @@ add(
     "measured combination.",
     score="refused_order",
     above=0.999,
-    what="least share of such combinations that is not called known, of four tables",
+    what="smallest share of such combinations not called known, of four tables",
     runs=sized(
         {name: run | {"supports": "order"} for name, run in (DESIGN | GB1 | OTHERS).items()},
         {"supports": "order"},

@@ -20,7 +20,7 @@ def fit_rivals(table: Table, seed: int, names: tuple[str, ...] = RIVALS) -> dict
     cells = table.cells
     models = {name: rival(name, table.shape, len(cells), seed) for name in names}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an MLP that stops at its last step says so
+        warnings.simplefilter("ignore")  # an MLP warns when it reaches max_iter
         for model in models.values():
             model.fit(cells.z, cells.y[:, 0])
     return models

@@ -1,4 +1,4 @@
-"""How well a score tells failing cells from others."""
+"""How well a score separates failing cells from others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def auroc(score: Array, fails: Mask) -> float:
-    """Chance that a failing cell has a higher score than another; 0.5 if all cells are alike.
+    """Probability that a failing cell has a higher score than another; 0.5 if all or none fail.
 
     >>> import numpy as np
     >>> auroc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([False, True, False, True]))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
+from recombine.core.score import Score
 from recombine.core.space import Mask
 
 if TYPE_CHECKING:
@@ -24,16 +26,16 @@ WORLDS = tuple(
     for support in supports
 )
 NOISE = 0.3  # of the noisy target, in standard deviations
-FRESH = 5000  # first seed of the deciding runs; the design of the referee used others below
+FRESH = 5000  # first seed that decides claims; the referee was designed on smaller ones
 FRESHER = 5100  # the same where seeds from 5000 on led to a change of the experiment
-LEAST = 16  # combinations without which the referee gives no forecast
-
+LEAST = 16  # combinations that the referee needs for a forecast
 
 Run = dict[str, Any]  # fields that differ from the default config
+fraction = partial(Score, share=True)
 
 
 def sized(runs: dict[str, Run], smoke: Run | None = None) -> Callable[[str], dict[str, Run]]:
-    """Runs of a claim at a size; at smoke size one small run stands for all."""
+    """Return a claim's runs at a size; at smoke size one small run replaces all."""
     return lambda size: {next(iter(runs)): smoke or {}} if size == "smoke" else runs
 
 
@@ -45,9 +47,9 @@ class World:
     noise: float  # standard deviation of one measurement
     seen: Mask
 
-    def table(self, rng: Generator, repeats: int = 1) -> Table:
-        """Measure the seen part, each combination `repeats` times."""
-        z = np.repeat(np.argwhere(self.seen), repeats, axis=0)
+    def table(self, rng: Generator) -> Table:
+        """Measure each combination of the seen part once."""
+        z = np.argwhere(self.seen)
         return table_of(self.truth, z, self.noise * rng.normal(size=len(z)))
 
     def at(self, z: Codes) -> Array:
@@ -111,14 +113,14 @@ def draw_support(shape: tuple[int, ...], support: str, rng: Generator) -> Mask:
             seen = rng.permutation(size).reshape(shape) < share * size
         case "block":  # hide the upper half of every factor, jointly
             seen = ~np.all([g >= m // 2 for g, m in zip(grid, shape, strict=True)], axis=0)
-        case "corner":  # hide what lies beyond the diagonal
+        case "corner":  # hide combinations beyond the diagonal
             seen = grid.sum(axis=0) <= sum(shape) // 2
         case "band":
             away = np.abs(grid[0] - grid[1])
             seen = np.minimum(away, shape[0] - away) <= 2
         case "strips":  # a third of the levels of each factor is measured with everything
             seen = np.any([g < m // 3 for g, m in zip(grid, shape, strict=True)], axis=0)
-        case "order":  # at most all factors but one differ from a reference
+        case "order":  # at least one factor has the reference level
             seen = np.any([g == 0 for g in grid], axis=0)
         case _:  # skewed: levels are as frequent as in Zipf's law
             chance = 1 / np.prod(grid + 1.0, axis=0)

@@ -67,12 +67,7 @@ fits = claims(
     role="control",
     source="ours",
 )
-fails = claims(
-    SQUARE,
-    score="risk_ood",
-    above=0.5,
-    what="smallest held-out error / blank image's",
-)
+fails = claims(SQUARE, score="risk_ood", above=0.5, what="smallest held-out error / blank image's")
 misplaces = claims(
     SQUARE,
     score="position_deep",
@@ -146,30 +141,19 @@ fails(
     source="ours",
     role="beyond",
 )
-fails(
-    name="mlps_fail_at_every_depth",
-    sentence="At every depth, an MLP's error in the held-out square exceeds half of a blank "
-    "image's.",
-    runs=DEPTHS["mlp"],
-    source=CODE,
-)
-fits(
-    name="mlps_fit_at_every_depth",
-    sentence="MLPs of every depth reconstruct the bump in distribution.",
-    runs=DEPTHS["mlp"],
-)
-fails(
-    name="cnns_fail_at_every_depth",
-    sentence="At every depth, a CNN's error in the held-out square exceeds half of a blank "
-    "image's.",
-    runs=DEPTHS["cnn"],
-    source=CODE,
-)
-fits(
-    name="cnns_fit_at_every_depth",
-    sentence="CNNs of every depth reconstruct the bump in distribution.",
-    runs=DEPTHS["cnn"],
-)
+for _decoder, _noun in (("mlp", "an MLP"), ("cnn", "a CNN")):
+    fails(
+        name=f"{_decoder}s_fail_at_every_depth",
+        sentence=f"At every depth, {_noun}'s error in the held-out square exceeds half of a blank "
+        "image's.",
+        runs=DEPTHS[_decoder],
+        source=CODE,
+    )
+    fits(
+        name=f"{_decoder}s_fit_at_every_depth",
+        sentence=f"{_decoder.upper()}s of every depth reconstruct the bump in distribution.",
+        runs=DEPTHS[_decoder],
+    )
 fits(
     name="transformers_fit_what_they_see",
     sentence="A transformer over pixels reconstructs the bump in distribution.",
@@ -180,10 +164,8 @@ fails(
     sentence="A transformer's error in the held-out square exceeds half of a blank image's.",
     runs=TRANSFORMER,
     source=CODE,
-    reason=(
-        "it decodes each pixel from the pixel's position and the codes, as the spatial MLP does, "
-        "whose error is 0.06; the paper's size was not tried"
-    ),
+    reason="it decodes each pixel from the pixel's position and the codes, as the spatial MLP "
+    "does, whose error is 0.06; the paper's size was not tried",
 )
 claim(
     SQUARE,

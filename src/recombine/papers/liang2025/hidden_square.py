@@ -150,13 +150,9 @@ def embeddings(model: nn.Module, when: str) -> Measured:
     seeds_per_job=lambda cfg: 8 if cfg.decoder in ("mlp", "outer") else 1,
     scores=[
         Score("factorization_lost", "factorization of the input minus that of the last layer"),
-        Score("volume_left", "held-out to seen volume, last layer divided by input"),
-        Score(
-            "risk_*_late",
-            "error over a constant output's, mean of the last five measurements in training",
-            unit="of a constant answer's",
-            better="lower",
-        ),
+        Score("volume_left", "held-out over in-distribution volume, last layer divided by input"),
+        Score("risk_*_late", "error relative to a constant output's, mean of the last five "
+              "measurements in training", unit="of a constant answer's", better="lower"),
         Score("embeddings_*", "images of some values of each factor, before or after training",
               draw="none"),
     ],

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.claim import Run, claim
+from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recombine.core.diagnostic import Measured, Observed
-    from recombine.core.task import Data, Split, Task
+    from recombine.core.task import Data, Task
     from recombine.runs.trial import Trained
 
 
@@ -62,14 +63,16 @@ def decoded(codes: Tensor, side: int) -> NDArray[np.float64]:
 def reading_scores(observed: Observed, side: int) -> dict[str, float]:
     """Error relative to the mean training code, and share of positions within one pixel.
 
-    `position_deep` leaves out held-out cells next to a seen one, as for decoders.
+    `position_deep` leaves out held-out cells next to a training cell, as for decoders.
     """
     from recombine.diagnostics.position import deep
 
-    split: Split = observed.split
-    query, inside = split.query, split.inside
-    error = (observed.outputs - query.y).square().mean(dim=1).double().cpu().numpy()
-    mean = (split.train.y.mean(dim=0) - query.y).square().mean(dim=1).double().cpu().numpy()
+    query, inside = observed.split.query, observed.split.inside
+    mean_code = observed.split.train.y.mean(dim=0)
+    error, baseline = (
+        (codes - query.y).square().mean(dim=1).double().cpu().numpy()
+        for codes in (observed.outputs, mean_code)
+    )
     hit = np.abs(decoded(observed.outputs, side) - query.z).max(axis=1) <= 1
     table = np.zeros(observed.task.space.size, dtype=bool)
     at = observed.task.space.index(query.z)
@@ -78,7 +81,7 @@ def reading_scores(observed: Observed, side: int) -> dict[str, float]:
     scores = {}
     for name, rows in (("id", inside), ("ood", ~inside)):
         scores[f"mse_{name}"] = float(error[rows].mean())
-        scores[f"risk_{name}"] = float(error[rows].mean() / mean[rows].mean())
+        scores[f"risk_{name}"] = float(error[rows].mean() / baseline[rows].mean())
     for name, rows in (("id", inside), ("ood", ~inside), ("deep", far)):
         if rows.any():
             scores[f"position_{name}"] = float(hit[rows].mean())
@@ -110,15 +113,13 @@ def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
     def draw(data: Data, seed: int) -> nn.Module:
         return cnn(data, channels=cfg.channels, depth=4, seed=seed)
 
-    def places(trained: Trained) -> Measured:
+    def positions(trained: Trained) -> Measured:
         return reading_scores(trained.observed, cfg.side)
 
+    run = partial(trial, cfg, seeds, task, each, schedule=cosine())
     if cfg.direction == "draw":
-        names = ("error_map", "risk", "position")
-        return trial(cfg, seeds, task, each, draw, diagnostics=names, schedule=cosine())
-    return trial(
-        cfg, seeds, task, each, read, diagnostics=["error_map"], after=places, schedule=cosine()
-    )
+        return run(draw, diagnostics=("error_map", "risk", "position"))
+    return run(read, diagnostics=["error_map"], after=positions)
 
 
 def read_and_draw(size: str) -> dict[str, Run]:
@@ -127,25 +128,22 @@ def read_and_draw(size: str) -> dict[str, Run]:
     return {"read": {}, "draw": {"direction": "draw", **longer}}
 
 
-claim(
-    "liang2025.reading",
+add = claims("liang2025.reading", runs=read_and_draw)
+add(
     name="reading_and_drawing_are_fitted",
     sentence="In distribution, an encoder reads the bump's position and a decoder reconstructs it.",
     score="risk_id",
     below=0.1,
     what="larger in-distribution error / constant output's",
-    runs=read_and_draw,
     source="ours",
     role="control",
 )
-claim(
-    "liang2025.reading",
+add(
     name="reading_generalizes_better_than_drawing",
     sentence="Deep in the held-out square an encoder places more bumps correctly than a decoder.",
     score="position_deep",
     compare="read - draw",
     above=0.0,
-    what="share of bumps within a pixel, read minus drawn",
-    runs=read_and_draw,
+    what="share of bumps within a pixel, encoder minus decoder",
     source="authors' code (no stored output)",
 )

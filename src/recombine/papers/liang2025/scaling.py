@@ -219,10 +219,8 @@ def stripes_need_samples_like_the_side(records: Evidence[Record]) -> Verdict:
     paper="about 3",
     source="README",
     second=True,
-    reason=(
-        "at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides of 8 "
-        "to 14 are a short range for an exponent; the paper's size was not tried"
-    ),
+    reason="at side 14 no number of samples up to 12,800 was enough in 5 of 15 seeds, and sides "
+    "of 8 to 14 are a short range for an exponent; the paper's size was not tried",
 )
 def bumps_alone_need_samples_like_the_cube(records: Evidence[Record]) -> Verdict:
     """Without stripes the samples needed to compose grow about as the cube of the side."""
@@ -247,12 +245,7 @@ def stripes_lower_the_exponent(records: Evidence[Record]) -> Verdict:
     return settle(verdict, [*plain, *open_ended], "a side", HOLDS)
 
 
-@of_hole(
-    above=1.0,
-    what="halvings of the samples needed",
-    runs=runs(0.0, STRIPES),
-    source="ours",
-)
+@of_hole(above=1.0, what="halvings of the samples needed", runs=runs(0.0, STRIPES), source="ours")
 def stripes_save_samples(records: Evidence[Record]) -> Array:
     """For the largest image, stripes save more than half of the samples."""
     side, least_numbers = max(r.config["side"] for r in records), records.scores("least")

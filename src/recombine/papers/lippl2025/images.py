@@ -55,7 +55,7 @@ class Images(Training):
 
 
 def exemplars(cells: Points, n: int, images: int, rng: Generator) -> Points:
-    """Draw combinations with replacement, and an image for each component of each."""
+    """Draw combinations with replacement, and an image for each of their components."""
     drawn = cells[rng.integers(len(cells), size=n)]
     return np.concatenate([drawn, rng.integers(images, size=drawn.shape)], axis=1)
 
@@ -91,12 +91,10 @@ def build(cfg: Images, data: Data, seed: int) -> nn.Module:
     """Build the network of a config, small or at the paper's size."""
     from recombine.models.networks import convnet, resnet, vit
 
-    builders: dict[str, Callable[..., nn.Module]] = {
-        "convnet": convnet,
-        "resnet": resnet,
-        "vit": vit,
-    }
-    return builders[cfg.network](data, seed=seed, **({} if cfg.large else SMALL[cfg.network]))
+    builders: dict[str, Any] = {"convnet": convnet, "resnet": resnet, "vit": vit}
+    size = {} if cfg.large else SMALL[cfg.network]
+    model: nn.Module = builders[cfg.network](data, seed=seed, **size)
+    return model
 
 
 def similarities(model: nn.Module, split: Split, most: int = 800) -> Measured:
@@ -120,21 +118,15 @@ def similarities(model: nn.Module, split: Split, most: int = 800) -> Measured:
 @experiment(
     smoke={"samples": 64, "steps": 4, "images": 20},
     paper={
-        "bank": "mnist",
-        "samples": 20_000,
-        "images": 200,
-        "large": True,
-        "optimizer": "sgd",
-        "normalize": True,
-        "steps": 15_600,
-        "lr": 1e-4,
+        "bank": "mnist", "samples": 20_000, "images": 200, "large": True, "optimizer": "sgd",
+        "normalize": True, "steps": 15_600, "lr": 1e-4,
     },
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("similarity_*", "S(1;2) of that activation before training"),
         Score("alike", "similarity of pairs of combinations before training", draw="matrix"),
     ],
-)
+)  # fmt: skip
 def images(cfg: Images, seeds: Sequence[int]) -> list[Result]:
     """A deep network on images: combinations and images are both new when it is tested."""
     from torch.optim import SGD, Adam, AdamW

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from recombine.core.claim import Evidence, claim, scores
+from recombine.core.claim import Evidence, claim, claims, scores
 from recombine.core.experiment import Result, closed_form, experiment
 from recombine.core.score import Score
 from recombine.runs.record import Record
@@ -43,8 +44,10 @@ def salience(cfg: Network) -> Result:
     return Result({f"salience_{k + 1}": float(v) for k, v in enumerate(by_order)})
 
 
-@claim(
-    "lippl2025.salience",
+of_salience = claims("lippl2025.salience")
+
+
+@of_salience(
     below=1e-4,
     what="largest difference from the published salience",
     runs={f"depth {d}": {"depth": d} for d in RELU_PAIRS},
@@ -57,8 +60,7 @@ def relu_salience_by_depth(records: Evidence[Record]) -> float:
     return max(abs(float(salience[f"depth {d}"][0]) - s) for d, s in RELU_PAIRS.items())
 
 
-@claim(
-    "lippl2025.salience",
+@of_salience(
     below=1e-7,
     what="largest difference from the authors' salience",
     runs={"three components": {"depth": 3, "factors": 3}},
@@ -71,8 +73,7 @@ def relu_salience_of_three_components(records: Evidence[Record]) -> float:
     return max(abs(float(scores(records, name)[0]) - published) for name, published in pairs)
 
 
-@claim(
-    "lippl2025.salience",
+@of_salience(
     below=0.1,
     what="relative difference of the rate from 8 at 400 layers",
     runs={"depth 400": {"depth": 400}},
@@ -170,9 +171,8 @@ def addition(cfg: Sum) -> Result:
     from recombine.theory.solve import regress
 
     anchors = [int(a) for a in cfg.anchors.split(",")]
-    train, y, held_out, truth = symbolic.tables(
-        symbolic.addition(), symbolic.addition_cross(anchors)
-    )
+    support = symbolic.addition_cross(anchors)
+    train, y, held_out, truth = symbolic.tables(symbolic.addition(), support)
     outputs = regress(by_salience([cfg.salience]), train, y, ridge=cfg.ridge).predict(held_out)
     slope, offset = np.polyfit(truth, outputs, 1)
     theory = leak.slope(len(anchors), cfg.salience, cfg.ridge)
@@ -181,13 +181,12 @@ def addition(cfg: Sum) -> Result:
     return Result({name: float(v) for name, v in numbers.items()})
 
 
-claim(
-    "lippl2025.addition",
+of_addition = claims("lippl2025.addition")
+follows_theory = partial(of_addition, score="gap", below=1e-8)
+follows_theory(
     name="memorization_leaks",
     sentence="Memorization leaks: held-out sums are shrunk to the slope pS/(1 + (p-2)S) when p "
     "rows and columns are in the training set.",
-    score="gap",
-    below=1e-8,
     what="largest deviation from that line for p = 1 to 5",
     runs={
         f"p = {p}": {"anchors": a}
@@ -197,19 +196,15 @@ claim(
     source="Prop. 5.1, Eq. 3",
     role="headline",
 )
-claim(
-    "lippl2025.addition",
+follows_theory(
     name="ridge_is_extra_memorization",
     sentence="On held-out combinations, ridge acts as additional salience of the full conjunction.",
-    score="gap",
-    below=1e-8,
     what="largest deviation from the line with ridge",
     runs={f"ridge {r:g}": {"ridge": r} for r in (0.1, 1.0)},
     source="ours",
     role="beyond",
 )
-claim(
-    "lippl2025.addition",
+of_addition(
     name="kernels_do_not_tell_interpolation_from_extrapolation",
     sentence="For a kernel, held-out sums have the same slope inside and outside the range of the "
     "training rows.",
@@ -226,7 +221,7 @@ claim(
 
 @dataclass(frozen=True)
 class Dispersed:
-    """Addition after a training set in which every value occurs equally often."""
+    """Addition with a training set in which every value occurs equally often."""
 
     solver: Literal["regress", "svr"] = "svr"
     """The authors' support-vector regression (epsilon 0.1), or true minimum norm."""
@@ -242,7 +237,7 @@ PUBLISHED = {0.0: 13.23, 0.1: 9.636, 0.2: 7.165, 0.3: 5.207, 0.4: 3.271, 0.45: 2
     scores=[Score("mse_*", "mean squared error of held-out sums at that salience", better="lower")],
 )
 def dispersed(cfg: Dispersed) -> Result:
-    """Error on held-out sums by salience when two sums of every row and column are shown."""
+    """Error on held-out sums by salience; the training set has two sums per row and column."""
     tables = range(1, cfg.tables + 1)
     return Result(
         {f"mse_{s:g}": float(leak.dispersed_error(s, tables, method=cfg.solver)) for s in PUBLISHED}

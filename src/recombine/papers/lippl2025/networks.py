@@ -72,15 +72,11 @@ class Net(Training):
     smoke={"width": 20, "steps": 20},
     paper={"steps": 100_000},
     scores=[
-        Score(
-            "additivity",
-            "R² of held-out outputs by sums over seen conjunctions",
-            unit="share of variance",
-            summary=True,
-        ),
+        Score("additivity", "R² of held-out outputs by sums over seen conjunctions",
+              unit="share of variance", summary=True),
         Score("size_*", "mean absolute value of conjunctions of that type"),
     ],
-)
+)  # fmt: skip
 def networks(cfg: Net, seeds: Sequence[int]) -> list[Result]:
     """A ReLU network, lazy or rich, learns addition, context dependence or equivalence."""
     import torch
@@ -185,9 +181,8 @@ add(
 def contexts(loss: str, *hidden: int) -> dict[str, Run]:
     """List context tasks by how many values are held out, under one loss."""
     longer: Run = {} if loss == "mse" else {"lr": 0.1, "stop": 1e-2}
-    return {
-        f"CD-{k}": {"task": "context", "preset": str(k), "loss": loss, **longer} for k in hidden
-    }
+    shared = {"task": "context", "loss": loss, **longer}
+    return {f"CD-{k}": {**shared, "preset": str(k)} for k in hidden}
 
 
 accuracy(

@@ -56,12 +56,8 @@ def phases(cfg: Tiles) -> Result:
     predicted = [leak.cd3_margin_succeeds(3, kernel.salience()) for kernel, _, _ in kernels]
     numbers = {f"tiles_{name}": float(rows.sum()) for name, rows in counts.items()}
     numbers["mismatches"] = float((solved[:, 2] != predicted).sum())
-    arrays = {
-        "s1": np.array([s1 for _, s1, _ in kernels]),
-        "s2": np.array([s2 for _, _, s2 in kernels]),
-        "solved": solved.sum(axis=1),
-    }
-    return Result(numbers, arrays)
+    s1, s2 = (np.array([tile[k] for tile in kernels]) for k in (1, 2))
+    return Result(numbers, {"s1": s1, "s2": s2, "solved": solved.sum(axis=1)})
 
 
 def tiles(step: int = 1) -> list[tuple[Kernel, float, float]]:
@@ -85,11 +81,11 @@ def solves(kernel: Kernel, train: Points, y: Array, held_out: Points, truth: Arr
     return bool((np.sign(outputs) == truth).all())
 
 
-@claim(
-    "lippl2025.phases",
-    below=0.5,
+of_phases = claims("lippl2025.phases", below=0.5, runs={"diagram": {}})
+
+
+@of_phases(
     what="largest difference of a count",
-    runs={"diagram": {}},
     paper="327 / 239 / 34 / 50 of 650",
     source="figure, counted in the authors' PDF",
     role="headline",
@@ -102,14 +98,11 @@ def phase_diagram_is_as_published(records: Evidence[Record]) -> float:
     return max(abs(float(scores(records, f"tiles_{k}")[0]) - n) for k, n in published.items())
 
 
-claim(
-    "lippl2025.phases",
+of_phases(
     name="shortcuts_have_a_closed_form",
     sentence="A closed form predicts which kernels take the shortcut in the hardest context task.",
     score="mismatches",
-    below=0.5,
     what="kernels that the closed form gets wrong, of 650",
-    runs={"diagram": {}},
     source="ours",
     role="beyond",
 )
@@ -144,16 +137,12 @@ def puzzle(task: str) -> tuple[Task, Support, Support | None]:
     scores=[
         Score("solvable", "1 if sums over seen conjunctions express the target", summary=True),
         Score("largest_output", "largest absolute output on held-out combinations"),
-        Score(
-            "accuracy",
-            "share of correct signs on held-out combinations",
-            better="higher",
-            share=True,
-        ),
+        Score("accuracy", "share of correct signs on held-out combinations",
+              better="higher", share=True),
     ],
-)
+)  # fmt: skip
 def puzzles(cfg: Puzzle) -> Result:
-    """Whether seen conjunctions can express the answer at all, and whether a kernel finds it."""
+    """Whether seen conjunctions can express the targets at all, and whether a kernel does."""
     from recombine.tasks import symbolic
     from recombine.theory.conjunction import solvable as expressible
     from recombine.theory.solve import regress
@@ -220,7 +209,7 @@ solvable(
 
 @dataclass(frozen=True)
 class Exposure:
-    """Two binary items, the first of which decides."""
+    """Two binary items; the first determines the label."""
 
     overlap: float = 0.4264
     """Similarity of inputs that share one item, between 0 and 1/2."""

@@ -1,4 +1,4 @@
-"""Qian et al. 2025: how much of the work modules do, and how much the layers after them."""
+"""Qian et al. 2025: how much of the functions modules learn, and how much the layers after them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
 from recombine.core.space import Array
+from recombine.papers.qian2025.modules import TESTED
 from recombine.runs.record import Record
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from recombine.runs.trial import Trained
 
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
-TESTED = 1000  # fresh examples
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ def module_outputs(trained: Trained) -> Measured:
     with torch.no_grad():
         outputs = model.parts(query.x).cpu().numpy()
     x, y = query.x.cpu().numpy(), query.y.cpu().numpy()
-    left, raw = from_affine(outputs, y), from_affine(x, y)
-    result: Measured = {"rmse": float(left.mean()), "rmse_input": float(raw.mean())}
-    result |= {f"rmse_{k + 1}": float(v) for k, v in enumerate(left)}
+    errors, baseline = from_affine(outputs, y), from_affine(x, y)
+    result: Measured = {"rmse": float(errors.mean()), "rmse_input": float(baseline.mean())}
+    result |= {f"rmse_{k + 1}": float(v) for k, v in enumerate(errors)}
     order = np.argsort(x, axis=0)[:: max(1, TESTED // 100)]
     curves = {"x": x, "said": outputs, "wanted": y}
     return result | {name: np.take_along_axis(v, order, axis=0) for name, v in curves.items()}
@@ -110,12 +110,12 @@ def module_outputs(trained: Trained) -> Measured:
         Score("rmse_input", "the same from the module's input"),
         Score("rmse_*", "error of the best affine map from one module's output", better="lower"),
         Score("x", "inputs of the modules' curves", draw="none"),
-        Score("said", "affine map of each module's output", draw="none"),
-        Score("wanted", "the functions to recover", draw="none"),
+        Score("said", "outputs of the modules", draw="none"),
+        Score("wanted", "sines of the modules", draw="none"),
     ],
 )
 def depth(cfg: Deep, seeds: Sequence[int]) -> list[Result]:
-    """Modules of varying depth read one number each; a block after them may do the rest."""
+    """Modules of varying depth read one number each; a block after them mixes their outputs."""
     import torch
 
     from recombine.runs.trial import splits, trial
@@ -157,25 +157,20 @@ add(
     runs=DEPTHS,
     paper="1e-5 to 1.9e-4 (MSE)",
 )
-add(
+halves = partial(add, below=0.5, runs=COMPARED, second=True)
+halves(
     name="deeper_modules_take_over",
-    sentence="What modules of three to five layers leave of their sines is at most half of what "
-    "one leaves.",
+    sentence="Modules of three to five layers output their sines, up to an affine map, with at "
+    "most half the error of modules of one layer.",
     score=partial(deeper, score="rmse"),
-    below=0.5,
     what="RMSE at depth 3 to 5 over depth 1",
-    runs=COMPARED,
     paper="0.009 / 0.22 = 0.04",
-    second=True,
 )
-add(
+halves(
     name="deeper_modules_err_less",
-    sentence="Networks with modules of three to five layers have at most half the error of one "
-    "layer's.",
+    sentence="With modules of three to five layers, a network has at most half the error that it "
+    "has with modules of one layer.",
     score=partial(deeper, score="mse_id"),
-    below=0.5,
     what="MSE at depth 3 to 5 over depth 1",
-    runs=COMPARED,
     paper="1.7e-5 / 1.9e-4 = 0.09",
-    second=True,
 )

@@ -166,10 +166,7 @@ def elsewhere(cfg: Penalized, seeds: Sequence[int]) -> list[Result]:
     )
 
 
-STRENGTHS = {
-    "weight_activity": (1e-5, 1e-4, 1e-3, 1e-2),
-    "weights": (1e-6, 1e-5, 1e-4),
-}
+STRENGTHS = {"weight_activity": (1e-5, 1e-4, 1e-3, 1e-2), "weights": (1e-6, 1e-5, 1e-4)}
 
 
 def runs(penalty: str, world: str) -> dict[str, Run]:
@@ -203,7 +200,7 @@ def best_gap(records: Evidence[Record]) -> Array:
     return np.asarray(least.max(axis=0))
 
 
-# No paper says so; the bounds were set before anything was measured.
+# Not a claim of the paper; the bounds were set before anything was measured.
 helps = claims(
     "qian2025.elsewhere",
     score=gain,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from recombine.training.penalties import Penalty
 
 
-EXPERIMENT = "qian2025.modules"
 SHIFT = 10.0  # the geometric mean of the paper's shifts of one input, 0.1 to 1000
 TESTED = 1000  # fresh examples
 
@@ -33,10 +32,9 @@ TESTED = 1000  # fresh examples
 class Parts(Training):
     """Independent functions side by side, a fully connected network, and a penalty or noise.
 
-    Steps, rate and functions are the authors': steps times rate decides how far modules get, and
-    8,000 steps at 3e-3, an earlier quick setting, stopped halfway. What was chosen by looking at
-    seeds from 0 on, these measures among it, is decided on seeds from 1000 on, with bounds that
-    were fixed before (decision 9).
+    Steps, rate and functions are the authors': steps times rate decides how far modules form, and
+    8,000 steps at 3e-3, an earlier quick setting, stopped halfway. Settings and measures were
+    chosen on seeds from 0 on, so seeds from 1000 on decide, with bounds fixed before (decision 9).
     """
 
     condition: Literal["l2", "l1", "activity", "weight_activity", "noise"] = "weight_activity"
@@ -96,9 +94,7 @@ def noise_of(cfg: Parts, *, at_test: bool = False) -> Noise | None:
     """Return the activity noise of a config, if it has any."""
     from recombine.training.noise import Noise
 
-    if cfg.condition != "noise":
-        return None
-    return Noise(cfg.amount, cfg.power, at_test=at_test)
+    return Noise(cfg.amount, cfg.power, at_test=at_test) if cfg.condition == "noise" else None
 
 
 def build(cfg: Parts, data: Data, seed: int) -> nn.Module:
@@ -222,17 +218,15 @@ L2: Run = {"condition": "l2"}
 LINEAR: Run = {"condition": "noise", "power": 2.0, "unit": "linear", "function": "lines"}
 GAP = "collapsed eigengap of live units, smallest layer"
 PURITY = "share of a unit's signal on one function"
-add = claims(EXPERIMENT, start=FRESH)
+add = claims("qian2025.modules", start=FRESH)
 gap = partial(add, score="collapsed_gap_live", what=GAP)
 purity = partial(add, score="purity", what=PURITY)
 DEPARTS = "abstract: standard regularizers do not; ours: the eigengap without dead units"
 
 gap(
     name="penalty_makes_modules",
-    sentence=(
-        "A penalty on weights times activity separates the hidden units into one module per "
-        "function."
-    ),
+    sentence="A penalty on weights times activity separates the hidden units into one module per "
+    "function.",
     above=0.5,
     runs={"penalty": PENALTY},
     source="figure without numbers",
@@ -261,10 +255,8 @@ _NOISES: tuple[tuple[str, Run, str, str, Role], ...] = (
 for _name, _run, _noise, _source, _role in _NOISES:
     purity(
         name=f"{_name}_makes_modules",
-        sentence=(
-            f"{_noise} activity noise makes modules: units serve one function each, more than with "
-            "L2 alone."
-        ),
+        sentence=f"{_noise} activity noise makes modules: units serve one function each, more "
+        "than with L2 alone.",
         compare="noise - l2",
         above=0.1,
         what=f"{PURITY}, minus L2's",
@@ -300,10 +292,8 @@ gap(
 )
 purity(
     name="l1_leaves_pure_units",
-    sentence=(
-        "An L1 penalty leaves few units alive, and these serve one function each, which departs "
-        "from the paper."
-    ),
+    sentence="An L1 penalty leaves few units alive, and these serve one function each, which "
+    "departs from the paper.",
     above=0.9,
     runs={"l1": {"condition": "l1"}},
     source=DEPARTS,
@@ -311,9 +301,8 @@ purity(
 )
 purity(
     name="linear_networks_stay_mixed",
-    sentence=(
-        "In a linear network with multiplicative noise, trained on the identity, units stay mixed."
-    ),
+    sentence="In a linear network with multiplicative noise, trained on the identity, units stay "
+    "mixed.",
     below=0.5,
     runs={"linear": LINEAR},
     source="abstract",
@@ -321,10 +310,8 @@ purity(
 )
 add(
     name="penalty_costs_less_than_noise",
-    sentence=(
-        "The penalized network's test error is below a fifth of the noisy network's (noise left "
-        "on)."
-    ),
+    sentence="The penalized network's test error is below a fifth of the noisy network's (noise "
+    "left on).",
     score="mse_noisy",
     compare="penalty / multiplicative",
     below=0.2,
@@ -335,9 +322,8 @@ add(
 )
 add(
     name="modules_shield_the_other_outputs",
-    sentence=(
-        "When one input is shifted, the other outputs move less than half as far as with L2 alone."
-    ),
+    sentence="When one input is shifted, the other outputs move less than half as far as with L2 "
+    "alone.",
     score="moved_others",
     compare="penalty / l2",
     below=0.5,

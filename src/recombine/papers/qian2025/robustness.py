@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recombine.core.claim import FRESH, Run, claims
+from recombine.core.claim import FRESH, Register, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import everything
+from recombine.papers.qian2025.modules import SHIFT, TESTED
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from recombine.runs.trial import Trained
     from recombine.training.penalties import Batch, Penalty
 
-TESTED = 1000  # fresh examples
-SHIFT = 10.0  # the geometric mean of the paper's shifts of one input, 0.1 to 1000
 AMOUNTS = np.concatenate([[0.0], np.logspace(-2, 0, 21)])
 NOISE = 0.1  # the authors' amount in training; one of the above
 LEARNED = 0  # the output that is retrained
@@ -93,8 +92,7 @@ def penalties(cfg: Disturbed) -> list[Penalty]:
     if cfg.network == "separate":
         return [squares(cfg.l2)]
     powers = {"weight_activity": 2.0, "poisson_penalty": 1.0}
-    power = powers.get(cfg.network)
-    extra = [] if power is None else [weight_activity(cfg.weight, power)]
+    extra = [weight_activity(cfg.weight, powers[cfg.network])] if cfg.network in powers else []
     return [chain_norm(cfg.l2), *extra]
 
 
@@ -167,7 +165,7 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
     ],
 )
 def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
-    """A network of independent functions meets shifted inputs, activity noise and retraining."""
+    """Networks of independent functions are tested with shifts, activity noise and retraining."""
     import torch
 
     from recombine.diagnostics.robustness import errors
@@ -198,19 +196,26 @@ def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
     )
 
 
-EXPERIMENT = "qian2025.robustness"
-
-
 def networks(*names: str) -> dict[str, Run]:
     """Name runs by their network."""
     return {name: {"network": name} for name in names}
 
 
 THREE = networks("weight_activity", "l2", "separate")
-PENALTY = networks("weight_activity", "l2")
-ADDED = "error that noise adds, relative to L2's"
-add = claims(EXPERIMENT, start=FRESH)
-resists = partial(add, compare="weight_activity / l2", what=ADDED, runs=PENALTY)
+add = claims("qian2025.robustness", start=FRESH)
+
+
+def than_l2(network: str, **fields: Any) -> Register:
+    """Return `add` for claims that compare a network with the L2 network."""
+    pair = {"compare": f"{network} / l2", "runs": networks(network, "l2")}
+    return claims("qian2025.robustness", start=FRESH, **pair, **fields)
+
+
+def resists(network: str, score: str = "added_1") -> Register:
+    """Return `add` for claims on the error that noise adds to a network, relative to L2's."""
+    what = "error that noise adds, relative to L2's"
+    return than_l2(network, score=score, what=what, source="abstract, without a number")
+
 
 add(
     name="all_networks_know_their_sines",
@@ -222,89 +227,55 @@ add(
     paper="1e-4 (MSE)",
     source="authors' notebooks",
 )
-resists(
+resists("weight_activity")(
     name="the_penalty_resists_poisson_noise",
     sentence="Poisson-like noise adds less error to the penalized network than to the L2 network.",
-    score="added_1",
     below=1.0,
-    source="abstract, without a number",
 )
-resists(
+resists("weight_activity")(
     name="the_penalty_halves_the_error_of_poisson_noise",
-    sentence=(
-        "Poisson-like noise adds less than half as much error to the penalized network as to the "
-        "L2 network."
-    ),
-    score="added_1",
+    sentence="Poisson-like noise adds less than half as much error to the penalized network as to "
+    "the L2 network.",
     below=0.5,
-    source="abstract, without a number",
-    reason=(
-        "the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson noise: "
-        "0.82, against 0.62 with α = 1; the abstract promises less error, not half; this is the "
-        "paper's own length, and 8,000 steps, tried before, gave 0.90"
-    ),
+    reason="the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson "
+    "noise: 0.82, against 0.62 with α = 1; the abstract promises less error, not half; this is "
+    "the paper's own length, and 8,000 steps, tried before, gave 0.90",
 )
 # The penalty is the variance that this noise adds to the next layer.
-resists(
+resists("weight_activity", "added_2")(
     name="the_penalty_resists_multiplicative_noise",
-    sentence=(
-        "Multiplicative noise adds less than half as much error to the penalized network as to the "
-        "L2 network."
-    ),
-    score="added_2",
+    sentence="Multiplicative noise adds less than half as much error to the penalized network as "
+    "to the L2 network.",
     below=0.5,
-    source="abstract, without a number",
 )
-add(
+resists("poisson_penalty")(
     name="the_poisson_penalty_resists_poisson_noise",
-    sentence=(
-        "With the penalty for Poisson-like noise (α = 1), that noise adds less than 0.8 of the "
-        "error that it adds to the L2 network."
-    ),
-    score="added_1",
-    compare="poisson_penalty / l2",
+    sentence="With the penalty for Poisson-like noise (α = 1), that noise adds less than 0.8 of "
+    "the error that it adds to the L2 network.",
     below=0.8,
-    what=ADDED,
-    runs=networks("poisson_penalty", "l2"),
-    source="abstract, without a number",
 )
-add(
+resists("poisson_noise")(
     name="training_with_poisson_noise_resists_it",
-    sentence=(
-        "To a network trained with Poisson-like noise, that noise adds less than half as much "
-        "error as to the L2 network."
-    ),
-    score="added_1",
-    compare="poisson_noise / l2",
+    sentence="To a network trained with Poisson-like noise, that noise adds less than half as "
+    "much error as to the L2 network.",
     below=0.5,
-    what=ADDED,
-    runs=networks("poisson_noise", "l2"),
-    source="abstract, without a number",
 )
-add(
+resists("separate")(
     name="separate_networks_resist_noise",
-    sentence=(
-        "Poisson-like noise adds less error to networks that are modular by design than to the L2 "
-        "network."
-    ),
-    score="added_1",
-    compare="separate / l2",
+    sentence="Poisson-like noise adds less error to networks that are modular by design than to "
+    "the L2 network.",
     below=1.0,
-    what=ADDED,
-    runs=networks("separate", "l2"),
     paper="more robust",
     source="abstract",
     role="headline",
     second=True,
-    reason=(
-        "separate networks have a quarter of the units per function to average noise over, which "
-        "adds 1.10 times L2's error; this is the paper's own length, and 8,000 steps, tried "
-        "before, gave 1.06"
-    ),
+    reason="separate networks have a quarter of the units per function to average noise over, "
+    "which adds 1.10 times L2's error; this is the paper's own length, and 8,000 steps, tried "
+    "before, gave 1.06",
 )
 add(
     name="one_output_learns_anew",
-    sentence="In all networks one output learns another sine: its error falls below a tenth.",
+    sentence="In all networks one output learns another sine: its error falls to below a tenth.",
     score="learned_again",
     below=0.1,
     what="error after retraining over before, worst network",
@@ -312,17 +283,13 @@ add(
     source="ours",
     role="beyond",
 )
-add(
+than_l2("weight_activity")(
     name="the_penalty_protects_from_forgetting",
-    sentence=(
-        "While one output is retrained, the error of the others grows less than half as much as "
-        "with L2 alone."
-    ),
+    sentence="While one output is retrained, the error of the others grows less than half as much "
+    "as with L2 alone.",
     score="forgot_others",
-    compare="weight_activity / l2",
     below=0.5,
     what="error that other outputs gain, relative to L2's",
-    runs=PENALTY,
     source="ours",
     role="beyond",
     second=True,

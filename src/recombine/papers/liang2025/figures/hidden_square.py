@@ -236,10 +236,8 @@ def spectra(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             )
         axes.log("y")
         axes.set(ylim=(FLOOR, 1.6), xlim=(0.5, len(terms) + 0.5), xticks=[1, 4, 8, 12, 16])
-        axes.set(yticks=list(SHARES), yformat=lambda v, i=i: "" if i else SHARES[v])
-        axes.set(ygrid=True)
-        axes.set(title=label)
-        axes.set(xlabel="term")
+        axes.set(yticks=list(SHARES), yformat=lambda v, i=i: "" if i else SHARES[v], ygrid=True)
+        axes.set(title=label, xlabel="term")
         if not i:
             axes.set(ylabel="share of the energy")
     return figure

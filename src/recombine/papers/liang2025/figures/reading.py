@@ -37,8 +37,7 @@ def places(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             if shares:
                 mean = float(np.mean(shares))
                 axes.plot([at], [mean], "_", color=INK, size=16, width=2)
-    axes.set(ylim=(-0.04, 1.04), xlim=(-0.5, len(WHERE) - 0.5))
-    axes.set(xnames=list(WHERE.values()))
+    axes.set(ylim=(-0.04, 1.04), xlim=(-0.5, len(WHERE) - 0.5), xnames=list(WHERE.values()))
     axes.set(ylabel="share within one pixel")
     axes.legend("above", columns=2)
     return figure

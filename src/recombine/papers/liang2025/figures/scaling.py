@@ -30,14 +30,8 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
         known = np.array([r.scores["reached"] > 0 for r in chosen])
         name = f"{stripes:g} stripes per bump" if stripes else "bumps alone"
         at = x * np.exp(0.06 * spread([r.seed for r in chosen]) + 0.07 * (i - 0.5))
-        axes.plot(
-            at[known], y[known], "o", color=LINES[i], size=6, alpha=0.6,
-            width=0,
-        )  # fmt: skip
-        axes.plot(
-            at[~known], y[~known], "^", color=LINES[i], size=7,
-            hollow=True,
-        )  # fmt: skip
+        axes.plot(at[known], y[known], "o", color=LINES[i], size=6, alpha=0.6, width=0)
+        axes.plot(at[~known], y[~known], "^", color=LINES[i], size=7, hollow=True)
         if len(set(x)) > 1:
             fitted = power(x, y, known.tolist())
             ends = np.array([min(x) / 1.05, max(x) * 1.05])
@@ -52,7 +46,6 @@ def samples_by_side(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     axes.log("x")
     axes.log("y")
     axes.set(xticks=sides, xformat="{:,.0f}".format, yformat="{:,.0f}".format)
-    axes.set(xlabel="side of the image in pixels (log scale)")
-    axes.set(ylabel="samples needed (log scale)")
+    axes.set(xlabel="side of the image in pixels (log scale)", ylabel="samples needed (log scale)")
     axes.label_ends()
     return figure

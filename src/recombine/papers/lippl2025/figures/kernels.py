@@ -14,8 +14,8 @@ from recombine.runs.record import Record
 
 @figure("lippl2025.phases")
 def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """How many of the three context tasks a kernel solves, by the salience of single components and
-    of pairs; the remaining salience is that of the full conjunction.
+    """Context tasks that a kernel solves, by the salience of single components and of pairs; the
+    remaining salience is that of the full conjunction. CD-k holds out k values of each feature.
     """
     arrays = next((a for r in records if (a := arrays_of(r))), None)
     if not arrays:
@@ -36,8 +36,7 @@ def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
         at = at if way == "x" else len(rows) - at
         words = dict(zip(at.tolist(), ticks.tolist(), strict=True))
         axes.set(**{f"{way}ticks": [*words], f"{way}format": lambda p, w=words: f"{w[p]:g}"})
-    axes.set(xlabel="salience of a component, S(1;3)")
-    axes.set(ylabel="salience of a pair, S(2;3)")
+    axes.set(xlabel="salience of a component, S(1;3)", ylabel="salience of a pair, S(2;3)")
     axes.legend("upper right", title="solves")
     return figure
 
@@ -61,8 +60,7 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     for r in records:
         if not r.config["ridge"]:
             axes.plot(r.config["salience"], r.scores["slope"], "o", color=INK, size=5)
-    axes.set(xlabel="salience of a component, S(1;2)")
-    axes.set(ylabel="slope of held-out sums")
+    axes.set(xlabel="salience of a component, S(1;2)", ylabel="slope of held-out sums")
     axes.mark("y", 1)
     return figure
 
@@ -101,7 +99,8 @@ def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figu
 
 @figure("lippl2025.networks")
 def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
-    """Mean absolute value of each type of conjunction in a network's outputs, by context task.
+    """Mean absolute value of each type of conjunction in a network's outputs, as a share of the sum
+    over types, by context task. CD-k holds out k values of each feature.
 
     *Right* joins the context with the relevant feature, *wrong* with the other; *memorization* is
     the full conjunction, which held-out combinations do not share.
@@ -123,8 +122,7 @@ def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure 
         for j, (x, y) in enumerate(zip(at, share, strict=True)):
             name = None if j else label
             axes.bar("y", x, y, width * 0.9, color=LINES[i], label=name)
-    axes.set(xnames=kinds)
-    axes.set(ylabel="share of the mean size")
+    axes.set(xnames=kinds, ylabel="share of the sum")
     axes.legend("upper center", columns=2)
     axes.set(ylim=(0, 1.3 * max(axes.y.extent)))
     return figure
@@ -147,7 +145,7 @@ def similarity_matrices(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     for i, distance in enumerate(sorted(by_distance)):
         axes = figure.place(12 + 230 * i, 30, 205, 205)
         axes.imshow(by_distance[distance])
-        axes.set(title=f"distance {distance}")
+        axes.set(title=f"distance {distance} pixels")
     return figure
 
 
@@ -164,12 +162,7 @@ def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
         return None
     figure = Figure(460, 34 * len(groups) + 60)
     axes = figure.place(210, 10, 230, 34 * len(groups))
-    for i, label in enumerate(sorted(groups)):
-        slopes = groups[label]
-        axes.plot(slopes, [i] * len(slopes), "o", color=LINES[0], alpha=0.5, size=7)
-        axes.plot([float(np.mean(slopes))], [i], "|", color=INK, size=16, width=2)
-    axes.set(ynames=sorted(groups))
-    axes.set(ylim=(len(groups) - 0.5, -0.5))
+    seed_rows(axes, {k: {"slope": groups[k]} for k in sorted(groups)}, {"slope": LINES[0]})
     axes.set(xlabel="slope of held-out sums")
     axes.mark("x", 1)
     return figure

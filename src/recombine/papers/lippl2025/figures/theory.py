@@ -35,9 +35,7 @@ def salience_by_depth(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     deepest = max(RELU_PAIRS)
     axes.text(deepest, RELU_PAIRS[deepest] + 0.02, "\N{EN SPACE}published")
     axes.log("x")
-    axes.set(ylim=(0, 0.5))
-    axes.set(xticks=depths)
-    axes.set(xlabel="hidden layers (log scale)")
+    axes.set(ylim=(0, 0.5), xticks=depths, xlabel="hidden layers (log scale)")
     axes.set(ylabel="salience of a component, S(1;2)")
     return figure
 
@@ -62,8 +60,7 @@ def gaps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
     axes.mark("x", 1e-9)
     axes.log("x")
-    axes.set(ylim=(len(groups) - 0.5, -0.5))
-    axes.set(ynames=list(groups))
+    axes.set(ylim=(len(groups) - 0.5, -0.5), ynames=list(groups))
     axes.set(xlabel="largest difference (log scale)")
     return figure
 
@@ -84,9 +81,7 @@ def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     for i, (label, values) in enumerate(sorted(curves.items())):
         axes.plot([*PUBLISHED], values, color=LINES[i], label=label)
     axes.plot([*PUBLISHED], [*PUBLISHED.values()], "x", color=INK, label="published")
-    axes.set(ylim=(0, None))
-    axes.set(xlabel="salience of a component, S(1;2)")
-    axes.set(ylabel="mean squared error")
+    axes.set(ylim=(0, None), xlabel="salience of a component, S(1;2)", ylabel="mean squared error")
     axes.label_ends()
     return figure
 
@@ -96,31 +91,27 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Which tasks sums over seen conjunctions can express, and the accuracy of kernels on held-out
     combinations, one dot per salience; the dashed line is chance.
     """
-    tasks: dict[str, tuple[float, list[float], str]] = {}
+    tasks: dict[str, list[Record]] = {}
     for r in records:
-        solvable, accuracies, _ = tasks.setdefault(r.config["task"], (r.scores["solvable"], [], ""))
-        why = "not computed"
-        if r.config["task"] != "addition" and "accuracy" in r.scores:
-            why = "every output is zero"
-            if r.scores["largest_output"] > 1e-7:
-                accuracies.append(r.scores["accuracy"])
-        tasks[r.config["task"]] = (solvable, accuracies, why)
+        tasks.setdefault(r.config["task"], []).append(r)
     if not tasks:
         return None
     figure = Figure(460, 32 * len(tasks) + 74)
     axes = figure.place(200, 10, 240, 32 * len(tasks))
-    for i, (task, (solvable, accuracies, why)) in enumerate(tasks.items()):
-        y = 10 + 32 * (i + 0.5)
+    for i, (task, runs) in enumerate(tasks.items()):
+        scored = [r.scores for r in runs if task != "addition" and "accuracy" in r.scores]
+        accuracies = [s["accuracy"] for s in scored if s["largest_output"] > 1e-7]
         axes.plot(accuracies, [i] * len(accuracies), "o", color=LINES[0], alpha=0.6)
-        word = "solvable" if solvable else "impossible"
+        y, solvable = 10 + 32 * (i + 0.5), runs[0].scores["solvable"]
+        word, color = ("solvable", INK) if solvable else ("impossible", MUTED)
         figure.words(112, y, task, align="end")
-        figure.words(190, y, word, color=INK if solvable else MUTED, align="end")
+        figure.words(190, y, word, color=color, align="end")
         if not accuracies:
-            figure.words(212, y, why, color=MUTED)
-    if any(accuracies for _, accuracies, _ in tasks.values()):
+            reason = "every output is zero" if scored else "not computed"
+            figure.words(212, y, reason, color=MUTED)
+    if axes.x.extent:
         axes.mark("x", 0.5)
-    axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5))
-    axes.set(ynames=[])
+    axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5), ynames=[])
     axes.set(xlabel="accuracy on held-out combinations")
     return figure
 
@@ -143,6 +134,5 @@ def margins(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
         chosen = [r for r in records if r.config["partial"] == bool(i)]
         x, y = ([r.config["overlap"] for r in chosen], [r.scores["margin"] for r in chosen])
         axes.plot(x, y, "o", color=LINES[i], size=6)
-    axes.set(xlabel="similarity of inputs that share one item, k")
-    axes.set(ylabel="margin; 1 is right")
+    axes.set(xlabel="similarity of inputs that share one item, k", ylabel="margin (1 is correct)")
     return figure

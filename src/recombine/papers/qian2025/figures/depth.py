@@ -1,4 +1,4 @@
-"""Figures of Qian et al. 2025: what modules of some depth leave to the layers after them."""
+"""Figure of Qian et al. 2025: errors of modules and of the network, by depth of the modules."""
 
 from collections.abc import Sequence
 
@@ -38,9 +38,7 @@ def depth_curves(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             flat = float(np.mean([r.scores["rmse_input"] for r in scored]))
             axes.mark("y", flat)
         axes.log("y")
-        axes.set(xticks=depths)
-        axes.set(xlabel="layers per module")
-        axes.set(title=label)
+        axes.set(xticks=depths, xlabel="layers per module", title=label)
     if outputs:
         _outputs(figure.place(566, 34, 220, 196), scored, arrays_of)
     return figure
@@ -67,6 +65,5 @@ def _outputs(axes: Axes, records: Sequence[Record], arrays_of: Arrays) -> None:
         axes.plot(x, slope * output + level, color=LINES[2 + i], label=layers)
         if i == 0:
             axes.plot(x, target, color=MUTED, dash="dashed", width=1.2, label="sine")
-    axes.set(xlabel="input")
-    axes.set(title="a module's output, fitted")
+    axes.set(xlabel="input", title="a module's output, fitted")
     axes.label_ends()

@@ -18,11 +18,8 @@ BLANK = "OOD error / error of a blank image"
 
 def of_world(records: Sequence[Record], world: str) -> list[Record]:
     """Return the runs of one world; records from before there were two are of bumps."""
-    return [
-        r
-        for r in records
-        if "risk_left" in r.scores and r.config.get("world", "bumps") == world
-    ]  # fmt: skip
+    scored = [r for r in records if "risk_left" in r.scores]
+    return [r for r in scored if r.config.get("world", "bumps") == world]
 
 
 def chosen(records: Sequence[Record], world: str, penalty: str) -> list[float]:
@@ -62,12 +59,11 @@ def two_worlds(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
             mean = f"{np.mean(row['ood']):.2f}" if row["ood"] else ""
             figure.words(526, top + 26 * (j + 0.5), mean, color=MUTED)
         axes.mark("x", 1.0)
-        axes.set(xlim=(0, 1.05 * max(*values, 1.0)))
-        axes.set(title=title)
-        last = i == len(tables) - 1
-        if not last:
+        axes.set(xlim=(0, 1.05 * max(*values, 1.0)), title=title)
+        if i == len(tables) - 1:
+            axes.set(xlabel=BLANK)
+        else:
             axes.set(xformat=lambda v: "")
-        axes.set(xlabel=BLANK if last else "")
     return figure
 
 
@@ -108,8 +104,7 @@ def by_strength(records: Sequence[Record], held_out: str) -> Figure | None:
             axes.plot(at, values, "o", color=color, size=4, alpha=0.5)
             means = [values[at == j].mean() for j in np.unique(at)]
             axes.plot(np.unique(at), means, color=color, width=1.6, label=label)
-        axes.set(title=title)
-        axes.set(xlabel="strength", ylim=(0, None), xlim=(-0.3, len(strengths) - 0.7))
+        axes.set(title=title, xlabel="strength", ylim=(0, None), xlim=(-0.3, len(strengths) - 0.7))
         axes.set(xnames=[tick(s) for s in strengths])
         axes.label_ends()
     return figure

@@ -16,10 +16,7 @@ from recombine.report.scale import Scale
 from recombine.runs.record import Record
 
 NAMES = {"modular": "modular", "full": "fully connected", "bottleneck": "bottleneck"}
-TITLES = {
-    "hill": "hill, two quadrants held out",
-    "sines": "sine of sines, 13 tiles held out",
-}
+TITLES = {"hill": "hill, two quadrants held out", "sines": "sine of sines, 13 tiles held out"}
 SIDE, GAP = 132, 22  # of one map, in pixels
 LEAST, MOST = 1e-6, 1e-1  # squared errors at the ends of the colors
 ERRORS = {LEAST: "≤ 10⁻⁶", 1e-4: "10⁻⁴", 1e-2: "0.01", MOST: "≥ 0.1"}  # ticks
@@ -58,10 +55,10 @@ def errors_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
 
 
 def surface(axes: Axes, table: Any, low: float, high: float, arrays: Mapping[str, Any]) -> None:
-    """Draw a table [x, y] over the query region, with lines around what is held out."""
-    shown, asked = arrays["shown"], arrays["asked"]
-    axes.imshow(np.where(asked, table, np.nan).T, low=low, high=high, lower=True)
-    axes.outline(outline(shown | ~asked), 1.1)
+    """Draw a table [x, y] over the query region, with lines around held-out parts."""
+    training, query = arrays["shown"], arrays["asked"]
+    axes.imshow(np.where(query, table, np.nan).T, low=low, high=high, lower=True)
+    axes.outline(outline(training | ~query), 1.1)
 
 
 def maps(records: Sequence[Record], arrays_of: Arrays, function: str) -> Figure | None:

@@ -55,8 +55,7 @@ def measures_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figur
             for name in names
         }
         seed_rows(axes, rows, {score: SEEN})
-        axes.set(xlim=(-0.03, 1.03))
-        axes.set(title=title)
+        axes.set(xlim=(-0.03, 1.03), title=title)
         if k:
             axes.set(ynames=[])
     return figure
@@ -101,13 +100,10 @@ def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure
     for i, (name, spectra) in enumerate(sorted(groups.items())):
         most = min(2 * count + 2, *map(len, spectra))
         mean = np.mean([s[:most] for s in spectra], axis=0)
-        axes.plot(
-            np.arange(1, most + 1), mean, "o-", color=LINES[i % len(LINES)], size=4,
-            label=name,
-        )  # fmt: skip
+        color = LINES[i % len(LINES)]
+        axes.plot(np.arange(1, most + 1), mean, "o-", color=color, size=4, label=name)
     axes.mark("x", count + 0.5)
-    axes.set(xlabel="index, from the smallest")
-    axes.set(ylabel="eigenvalue")
+    axes.set(xlabel="index of the eigenvalue", ylabel="eigenvalue")
     axes.label_ends()
     return figure
 
@@ -134,7 +130,6 @@ def errors_after_a_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure
     for way in ("x", "y"):
         axes.log(way)
     axes.mark("x", 2 * REACH)
-    axes.set(xlabel="shift of the first input")
-    axes.set(ylabel="error of the other outputs")
+    axes.set(xlabel="shift of the first input", ylabel="error of the other outputs")
     axes.label_ends()
     return figure

@@ -36,15 +36,10 @@ def name_of(config: Mapping[str, Any]) -> str:
 
 def by_network(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Group runs by network, known ones first."""
-    order = list(NAMES.values())
     groups: dict[str, list[Record]] = {}
     for r in records:
         groups.setdefault(name_of(r.config), []).append(r)
-    return {k: groups[k] for k in sorted(groups, key=lambda k: (k not in order, *_place(order, k)))}
-
-
-def _place(order: Sequence[str], name: str) -> tuple[int, str]:
-    return (order.index(name) if name in order else 0), name
+    return {k: groups[k] for k in (*NAMES.values(), *sorted(groups)) if k in groups}
 
 
 @figure("qian2025.robustness")
@@ -113,8 +108,7 @@ def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -
         for way in ("x", "y"):
             axes.log(way)
         axes.mark("x", mark)
-        axes.set(xlabel=label)
-        axes.set(title=title)
+        axes.set(xlabel=label, title=title)
         axes.label_ends()
         if i == 0:
             axes.set(ylabel="squared error")
@@ -135,12 +129,9 @@ def errors_after_a_lesson(records: Sequence[Record], arrays_of: Arrays) -> Figur
     for j, runs in enumerate(groups.values()):
         for arrays in runs:
             pair = [arrays[name][1:].mean() for name in ("before_lesson", "after_lesson")]
-            axes.plot(
-                [j - 0.2, j + 0.2], pair, "o-", color=LINES[j % len(LINES)], size=5,
-                alpha=0.6,
-            )  # fmt: skip
+            color = LINES[j % len(LINES)]
+            axes.plot([j - 0.2, j + 0.2], pair, "o-", color=color, size=5, alpha=0.6)
     axes.log("y")
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="error of the other outputs")
-    axes.set(xnames=list(groups))
-    axes.set(xlabel="before → after")
+    axes.set(xnames=list(groups), xlabel="before → after")
     return figure
