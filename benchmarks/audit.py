@@ -44,7 +44,7 @@ def timed(work: Callable[[], object]) -> float:
 
 @benchmark
 def audit_rows(rounds: int) -> Result:
-    """10⁶ predictions × 6 factors of 10 levels, audited with diagnosis; beside it fairlearn's
+    """10⁶ predictions × 6 factors of 10 levels, audited with diagnosis; next to it fairlearn's
     MetricFrame on the same combinations and sliceline's search up to pairs, in the same run.
     """
     sample = million()

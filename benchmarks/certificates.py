@@ -1,4 +1,4 @@
-"""What a certificate costs: small blocks, one a pixel, against whole Jacobians."""
+"""What a certificate costs: small blocks, one per pixel, against whole Jacobians."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def whole(space: Space, f: Composition, z: Points) -> int:
 
 @benchmark
 def certificate_64(rounds: int) -> Result:
-    """Rank of a 64×64×3 component over 100 shown points; whole certificates beside it."""
+    """Rank of a 64×64×3 component over 100 training points, and whole certificates."""
     space, f, z = scene(64)
     planes = cross(front=[(0, 0), (0.5, 0.5)], back=[(1, 1)])
     pieces: dict[str, Callable[[], object]] = {
@@ -77,7 +77,7 @@ def certificate_64(rounds: int) -> Result:
 
 @benchmark
 def certificate_blocks(rounds: int) -> Result:
-    """Rank over 100 points of an 8×8×3 component: one block a pixel against whole Jacobians."""
+    """Rank over 100 points of an 8×8×3 component: one block per pixel against whole Jacobians."""
     space, f, z = scene(8)
     if rank(f, space, "front", z).stack != whole(space, f, z):
         return Result("≥ 10 times faster", "the ranks differ", False)

@@ -93,7 +93,7 @@ def compare(side: int, batch: int, steps: int, rounds: int) -> Result:
     each = sorted(seconds["fit"])[len(seconds["fit"]) // 2] / steps
     return Result(
         "≥ 2 × the plain loop, ≥ 1 × the tuned one",
-        f"{found:.1f} × and {best:.1f} ×; {each * 1e3:.0f} ms a step",
+        f"{found:.1f} × and {best:.1f} ×; {each * 1e3:.0f} ms per step",
         found >= 2 and best >= 1,
     )
 

@@ -144,14 +144,14 @@ def faster_low_rank(seeds: int, steps: int, rounds: int) -> Result:
     return Result(
         "≥ 2 ×",
         f"{found:.1f} ×, or {less:.1f} × if the loop makes every token's image first; "
-        f"{each[0]:.1f} ms and {each[1]:.1f} ms a step; losses agree to {off:.0e}",
+        f"{each[0]:.1f} ms and {each[1]:.1f} ms per step; losses agree to {off:.0e}",
         found >= 2 and off < 1e-4,
     )
 
 
 @benchmark
 def train_low_rank(rounds: int) -> Result:
-    """Low-rank decoder, 32×32, batch 32, both penalties: against a loop as the formula reads."""
+    """Low-rank decoder, 32×32, batch 32, both penalties: against a literal loop."""
     return faster_low_rank(1, 60, rounds)
 
 

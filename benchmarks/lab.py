@@ -120,7 +120,7 @@ def strokes(browser: Any, address: str, size: int, rounds: int) -> list[float]:
 
 @benchmark
 def lab_theory_after_a_stroke(rounds: int) -> Result:
-    """From an event of the mouse to the frame with theory, in Chromium, on bump images: wall time.
+    """From a mouse event to the frame that shows theory, in Chromium, on bump images: wall time.
 
     Median and slowest stroke; the median decides.
     """

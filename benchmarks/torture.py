@@ -406,10 +406,11 @@ def page(rows: Sequence[Row], seed: int, seconds: float) -> str:
         "",
         "# Reliability",
         "",
-        "What `make torture` tried, and what went wrong. *Lost* counts finished runs that were",
-        "gone or different afterwards, *half-read* records or arrays that were incomplete and",
-        "temporary files that stayed, *tracebacks* commands and calls that ended otherwise than",
-        "with a sentence, and *orphans* processes alive two seconds after their parent.",
+        "`make torture` kills sweeps and workers, fuzzes command lines and plants damaged files.",
+        "The table counts what went wrong. *Lost*: finished runs that were missing or different",
+        "afterwards. *Half-read*: records or arrays that were incomplete, and temporary files left",
+        "behind. *Tracebacks*: commands and calls that ended with more than a one-sentence error.",
+        "*Orphans*: processes alive two seconds after their parent.",
         "",
         f"| {' | '.join(names)} |",
         "| --- |" + " ---: |" * (len(names) - 1),
@@ -420,10 +421,10 @@ def page(rows: Sequence[Row], seed: int, seconds: float) -> str:
         f"Seed {seed}, {seconds / 60:.0f} minutes, Python {sys.version.split()[0]}, torch "
         f"{torch.__version__}, NumPy {np.__version__}.",
         "",
-        "A record is written under a temporary name, flushed and renamed, and its folder is",
-        "flushed; whoever reads it checks digest, types, shapes and format. What cannot be used is",
-        "renamed with its arrays, and its run repeated. Workers watch their parent. SIGTERM and",
-        "SIGHUP end a command like Ctrl-C; the same command continues.",
+        "How it works: a record is written under a temporary name, flushed and renamed, and its",
+        "folder is flushed. Readers check its digest, types, shapes and format. An unusable record",
+        "is renamed together with its arrays, and its run is repeated. Workers exit with their",
+        "parent. SIGTERM and SIGHUP end a command like Ctrl-C; repeating it continues the work.",
     ]
     return "\n".join(lines) + "\n"
 

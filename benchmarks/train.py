@@ -65,7 +65,7 @@ def resident(model: nn.Module, data: Data, steps: int, batch: int) -> Callable[[
 
 
 def share(width: int, depth: int, batch: int, seeds: int, steps: int, rounds: int) -> float:
-    """Measure which part of the GEMM rate training a stack of MLPs reaches."""
+    """Measure what share of the GEMM rate training a stack of MLPs reaches."""
     data = images(28, 56)
     models = [mlp(data, width=width, depth=depth, seed=s) for s in range(seeds)]
     work = steps * seeds * operations([56, *[width] * depth, 784], batch)
@@ -78,14 +78,14 @@ def share(width: int, depth: int, batch: int, seeds: int, steps: int, rounds: in
 
 @benchmark
 def train_mlp(rounds: int) -> Result:
-    """MLP 56-256×4-784, batch 256, 8 seeds: part of the GEMM rate."""
+    """MLP 56-256×4-784, batch 256, 8 seeds: share of the GEMM rate."""
     found = share(256, 4, 256, 8, 30, rounds)
     return Result("≥ 70 %", f"{found:.0%}", found >= 0.70)
 
 
 @benchmark
 def train_tiny(rounds: int) -> Result:
-    """MLP 56-64×2-784, batch 32, 32 seeds: part of the GEMM rate."""
+    """MLP 56-64×2-784, batch 32, 32 seeds: share of the GEMM rate."""
     found = share(64, 2, 32, 32, 150, rounds)
     return Result("≥ 30 %", f"{found:.0%}", found >= 0.30)
 

@@ -224,7 +224,7 @@ def train_transformer(rounds: int) -> Result:
     each = sorted(seconds["fit"])[len(seconds["fit"]) // 2] / steps
     return Result(
         "≥ 1.3 × the plain loop",
-        f"{faster:.1f} ×; {each * 1e3:.0f} ms a step",
+        f"{faster:.1f} ×; {each * 1e3:.0f} ms per step",
         faster >= 1.3,
     )
 

@@ -4,7 +4,7 @@ A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Sp
 """
 
 # %% [markdown]
-# # Fail, and cure
+# # A failing decoder and a cure
 # A decoder gets the two coordinates of a bump, perfectly disentangled, and renders it. No training
 # image has its bump inside a square. Does it generalize?
 
@@ -17,8 +17,8 @@ split = task.split(shown)
 print(split)
 
 # %% [markdown]
-# An MLP, and a decoder that renders each factor by itself, trained on the positions outside the
-# square. `risk` is 1 for a constant answer.
+# Train an MLP, and a decoder that renders each factor by itself, on the positions outside the
+# square. `risk` is the error, where a constant answer has 1.
 
 # %%
 results = {}
@@ -30,7 +30,8 @@ for name in ("mlp", "outer"):
     print(f"{name}: held-in {scores['risk_id']:.3f}, held-out {scores['risk_ood']:.3f}")
 
 # %% [markdown]
-# The error at every position. Only the decoder that renders each factor by itself composes.
+# The error at every position. Only the decoder that renders each factor by itself generalizes to
+# the square.
 
 # %%
 maps = {

@@ -5,8 +5,8 @@ A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Sp
 
 # %% [markdown]
 # # Theory beside training
-# A network learns to add two digits from a cross of pairs. Its kernel predicts the slope with which
-# it extrapolates.
+# A network learns to add two numbers from one row and one column of the addition table. Its kernel
+# predicts the slope with which it extrapolates: 1 would be right.
 
 # %%
 import numpy as np
@@ -20,7 +20,8 @@ train, test = shown.points(space), (~shown).points(space)
 middle = LEVELS - 1
 
 # %% [markdown]
-# In closed form: the kernel of an infinitely wide ReLU network, and its minimum-norm solution.
+# Theory, in closed form: the kernel of an infinitely wide ReLU network, and its minimum-norm
+# solution.
 
 # %%
 kernel = rc.random_network("relu", depth=1, factors=2)
@@ -29,7 +30,7 @@ predicted = np.polyfit(test.sum(axis=1) - middle, solution.predict(test), 1)[0]
 print(f"the kernel extrapolates with slope {predicted:.3f}")
 
 # %% [markdown]
-# Trained: five ReLU networks on the same pairs.
+# Training: five ReLU networks on the same pairs.
 
 # %%
 code = rc.join(rc.one_hot(LEVELS), rc.one_hot(LEVELS))

@@ -24,14 +24,14 @@ table = rc.read(data, target="yield")
 print(table)
 
 # %% [markdown]
-# If yields are sums over catalyst and solvent (order 1), which of the missing ones are determined?
+# If the effects of catalyst and solvent add up (order 1), which missing yields are determined?
 
 # %%
 certificate = rc.certify(table, order=1)
 print(certificate)
 
 # %% [markdown]
-# If catalyst and solvent may interact (order 2), nothing is; the plan names what to measure.
+# If catalyst and solvent may interact (order 2), none is determined; the plan says what to measure.
 
 # %%
 print(rc.certify(table, order=2))
