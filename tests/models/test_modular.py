@@ -9,7 +9,7 @@ from recombine.core.error import Refused
 from recombine.core.seed import seeded
 from recombine.core.shapes import disk, quadrants, tiles
 from recombine.core.space import cube, grid
-from recombine.models.modular import bottleneck, fully_connected, module_then_bulk, pre_modular
+from recombine.models.modular import fully_connected, pre_modular
 from recombine.tasks.modular import (
     gaussian_hill,
     independent_lines,
@@ -143,12 +143,12 @@ def test_parameters_are_as_many_as_in_the_page(rng):
     data = gaussian_hill().data(rng.uniform(-1, 1, (4, 2)))
     assert parameters(pre_modular(data)) == 899
     assert parameters(fully_connected(data, widths=(128, 128, 128))) == 33_537
-    assert parameters(bottleneck(data)) == 1_155
+    assert parameters(fully_connected(data, widths=(128, 2, 128))) == 1_155
 
 
 def test_modules_are_networks_of_one_input_each():
     data = examples()
-    model = module_then_bulk(data, depth=2, seed=1)
+    model = pre_modular(data, width=16, depth=2, mixer=(64, 64, 64), seed=1)
     parts = model.parts(data.x)
     assert parts.shape == (50, 4)
     for k in range(4):
@@ -354,7 +354,9 @@ def test_weights_drawn_as_he_does_keep_the_size_of_deep_modules(rng):
     data = independent_sines().data(rng.uniform(-2, 2, (500, 4)))
 
     def deviation(he, seed):
-        outputs = module_then_bulk(data, depth=5, he=he, seed=seed).parts(data.x)
+        outputs = pre_modular(data, width=16, depth=5, mixer=(64,) * 3, he=he, seed=seed).parts(
+            data.x
+        )
         return float(outputs.detach().std(dim=0).mean())  # of each module over inputs
 
     assert max(deviation(False, seed) for seed in range(4)) < 0.02

@@ -1,5 +1,7 @@
 """Decoders from a code of two factors to an image: two standard ones and one that composes."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -10,12 +12,12 @@ from recombine.core.task import Data
 from recombine.models.dense import dense_layers
 
 
-def _side(data: Data) -> int:
-    shape = tuple(data.y.shape[1:])
+def square_side(shape: Sequence[int], role: str = "targets") -> int:
+    """Return the side of square gray images, or refuse others."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise Refused(
-            f"This decoder needs square gray images as targets; got shape {shape}. Use mlp, which "
-            "takes any shape."
+            f"This network needs square gray images (side, side) as {role}; got shape "
+            f"{tuple(shape)}. Use mlp, which takes any shape."
         )
     return shape[0]
 
@@ -45,7 +47,7 @@ def cnn(data: Data, *, channels: int = 64, depth: int = 4, seed: int = 0) -> nn.
     - channels, depth: channels per layer, and layers after the first
     - seed: of the initial weights
     """
-    side, size = _side(data), 7
+    side, size = square_side(data.y.shape[1:]), 7
     with seeded(seed):
         layers: list[nn.Module] = [
             nn.Flatten(),
@@ -101,4 +103,5 @@ def outer(data: Data, *, width: int = 64, depth: int = 1, seed: int = 0) -> nn.M
             "Encode both factors alike."
         )
     with seeded(seed):
-        return Outer(data.x[0].numel(), _side(data), width, depth, float(data.y.median()))
+        side = square_side(data.y.shape[1:])
+        return Outer(data.x[0].numel(), side, width, depth, float(data.y.median()))

@@ -2,33 +2,20 @@
 
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
-from recombine.models.compositional import Affine
+from recombine.models.compositional import Affine, Compositional
 from recombine.models.dense import dense_layers
 
 
-class Slotwise(nn.Module):
-    """Reads equal parts of the input by separate networks and concatenates their outputs.
-
-    The same functions as networks that see the whole input with all other parts set to zero.
-    """
-
-    def __init__(self, networks: nn.Sequential, shape: tuple[int, ...], inputs: int) -> None:
-        super().__init__()
-        self.networks = networks
-        self.shape = shape  # of a target
-        self.inputs = inputs  # of each network
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (n, …) to (n, *shape)."""
-        parts = x.flatten(1).unflatten(1, (-1, self.inputs)).transpose(0, 1)  # (slots, n, inputs)
-        outputs: Tensor = self.networks(parts).transpose(0, 1)
-        return outputs.reshape(len(x), *self.shape)
+def concatenated(*parts: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Concatenate vectors (n, …) and reshape them to (n, *shape)."""
+    return torch.cat(parts, dim=1).unflatten(1, shape)
 
 
 @model
@@ -54,4 +41,4 @@ def slotwise(
     sizes = [inputs // slots, *[width] * depth, outputs // slots]
     with seeded(seed):
         networks = nn.Sequential(*dense_layers(*sizes, layer=partial(Affine, slots)))
-    return Slotwise(networks, tuple(data.y.shape[1:]), sizes[0])
+    return Compositional(networks, sizes[0], partial(concatenated, shape=tuple(data.y.shape[1:])))

@@ -9,6 +9,7 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.decoders import square_side
 from recombine.models.dense import dense_layers
 
 
@@ -22,19 +23,18 @@ def upsampler(
     sigmoid follow, so that pixels lie between 0 and 1. `front` adds a ReLU layer of so many units
     before the map: a single linear layer fits rotations badly.
     """
-    shape = tuple(data.y.shape[1:])
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] % 4:
+    whole, inputs = square_side(data.y.shape[1:]), data.x[0].numel()
+    if whole % 4:
         raise Refused(
-            "upsampler() needs square gray images as targets, with a side divisible by 4; got "
-            f"shape {shape}. Pad them, or use mlp, which takes any shape."
+            f"upsampler() needs images with a side divisible by 4; got {whole}. Pad them, or use "
+            "mlp, which takes any shape."
         )
     if front < 0 or len(channels) != 3 or min(channels) < 1:
         raise Refused(
             "upsampler() needs three numbers of channels >= 1 and front >= 0; got "
             f"channels={tuple(channels)}, front={front}."
         )
-    side, inputs = shape[0] // 4, data.x[0].numel()
-    hidden = [front] if front else []
+    side, hidden = whole // 4, [front] if front else []
     with seeded(seed):
         layers: list[nn.Module] = [nn.Flatten()]
         layers += dense_layers(inputs, *hidden, channels[0] * side * side)

@@ -15,7 +15,7 @@ def drawn():
     task = scenes(factors="x,y")
     z = task.space.draw(40, rng=np.random.default_rng(0))
     x = (task.data(z).x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
-    return {"images": x, "masks": scene_labels(z, factors="x,y").numpy(), "latents": z}
+    return {"images": x, "masks": scene_labels(z, factors="x,y").numpy()}
 
 
 @pytest.mark.parametrize("name", ALBUMS)
@@ -27,7 +27,6 @@ def test_the_files_of_the_paper_are_read_by_name(tmp_path, drawn, name):
     np.testing.assert_allclose(joined * 255, drawn["images"].transpose(0, 3, 1, 2), atol=1e-4)
     assert parts["train"].objects == 2
     np.testing.assert_array_equal(parts["test"].masks, drawn["masks"][38:])
-    np.testing.assert_array_equal(parts["test"].latents, drawn["latents"][38:])
 
 
 def test_sizes_of_the_paper_split_a_whole_file(tmp_path, monkeypatch, drawn):
@@ -90,9 +89,6 @@ def spoiled(drawn, name, value, at=(3, 2, 1)):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda d: {**d, "latents": d["latents"][:-1]}, "39, 4.* for 40 scenes"),
-        (lambda d: spoiled(d, "latents", np.nan), "finite numbers per scene"),
-        (lambda d: {**d, "latents": np.array(["a"] * 40)}, "type <U1"),
         (lambda d: spoiled(d, "masks", np.nan), "masks that are not finite"),
         (lambda d: spoiled(d, "masks", np.inf), "masks that are not finite"),
         (lambda d: spoiled(d, "masks", 0.5), "not whole numbers from 0"),
@@ -102,9 +98,7 @@ def spoiled(drawn, name, value, at=(3, 2, 1)):
         (lambda d: {name: v[:0] for name, v in d.items()}, "shape"),
     ],
 )
-def test_labels_and_latents_that_do_not_fit_the_scenes_are_refused(
-    tmp_path, drawn, change, sentence
-):
+def test_labels_that_do_not_fit_the_scenes_are_refused(tmp_path, drawn, change, sentence):
     np.savez(tmp_path / "a.npz", **change(drawn))
     with pytest.raises(Refused, match=sentence):
         album("a.npz", tmp_path)
