@@ -11,7 +11,6 @@ from recombine.core.task import Data
 from recombine.diagnostics.jacobians import (
     j_ari,
     jis,
-    probed_slopes,
     shares,
     slot_maps,
     slot_shares,
@@ -56,33 +55,6 @@ def test_slopes_are_those_of_brute_force(decoder, chunk, ways):
         some = slot_maps(decode, z, separate=True, where=where)
         torch.testing.assert_close(some.movedim(1, 3)[where], shares_of_slots.movedim(1, 3)[where])
         assert (some.movedim(1, 3)[~where] == 1 / 3).all()
-
-
-def test_probes_come_near_the_norm_of_the_slopes():
-    weights = torch.randn(3, 4, 2, 5, 5, dtype=torch.double)
-
-    def decode(z):
-        return torch.einsum("nkd,kdcab->ncab", z.sin(), weights).tanh()
-
-    z = codes(3)
-    wanted = brute(decode, z).square().sum(dim=(1, 5)).movedim(3, 1)
-    estimate = probed_slopes(decode, z, probes=400).square()
-    torch.testing.assert_close(estimate, wanted, rtol=0.4, atol=0.01 * wanted.max().item())
-    assert (estimate.sum() / wanted.sum()).item() == pytest.approx(1, abs=0.05)
-    near = slot_maps(decode, z, probes=64) - shares(wanted.sqrt())
-    assert near.abs().mean() < 0.05
-
-
-def test_probes_are_exact_for_a_code_of_single_numbers():
-    z = torch.randn(2, 3, 1, dtype=torch.double)
-    weights = torch.randn(3, 4, 4, dtype=torch.double)
-
-    def decode(z):
-        return (z.sin()[:, :, :, None] * weights).sum(dim=1)[:, None]
-
-    torch.testing.assert_close(
-        slot_maps(decode, z, probes=1), slot_maps(decode, z), rtol=1e-10, atol=1e-12
-    )
 
 
 def masks():

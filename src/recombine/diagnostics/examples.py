@@ -9,10 +9,7 @@ from recombine.core.score import Score
 @diagnostic(
     Score("shown_*", "targets of some combinations", draw="images"),
     Score(
-        "drawn_*",
-        "outputs for the same combinations",
-        draw="images",
-        beside=("shown_*", "where_*"),
+        "drawn_*", "outputs for the same combinations", draw="images", beside=("shown_*", "where_*")
     ),
     Score("where_*", "the combinations", draw="none"),
 )

@@ -41,9 +41,7 @@ def alive(matrix: Float[np.ndarray, "inputs units"]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(_matrix(matrix)).max(axis=0) > FLOOR)
 
 
-def similarity(
-    matrix: Float[np.ndarray, "inputs units"],
-) -> Float[np.ndarray, "units units"]:
+def similarity(matrix: Float[np.ndarray, "inputs units"]) -> Float[np.ndarray, "units units"]:
     """Cosine between the columns of |matrix| + 1e-7: which units read the same inputs.
 
     >>> similarity(np.array([[1.0, -2.0, 0.0], [0.0, 0.0, 3.0]])).round(3)

@@ -168,11 +168,7 @@ class Separate(nn.Module):
 
 @model
 def separate(
-    data: Data,
-    *,
-    widths: Sequence[int] = (8, 8, 8),
-    activation: str = "leaky",
-    seed: int = 0,
+    data: Data, *, widths: Sequence[int] = (8, 8, 8), activation: str = "leaky", seed: int = 0
 ) -> nn.Module:
     """Map each input to its own output by a small network: modules by design.
 
