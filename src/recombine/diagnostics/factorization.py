@@ -4,6 +4,7 @@ A kernel K((x, y), (x', y')) is rearranged into a matrix between the pairs (x, x
 singular values (the operator-Schmidt spectrum) tell how many products a(x, x') b(y, y') it needs.
 """
 
+from functools import partial
 from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -16,7 +17,7 @@ from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.core.space import Array
-from recombine.diagnostics.risk import blank, squared_error
+from recombine.diagnostics.risk import blank_error
 from recombine.diagnostics.transport import INPUT, OUTPUT, grams, on_grid
 
 Kind = Literal["factorized", "radial", "three_valued"]
@@ -175,23 +176,19 @@ def _candidates(kind: Kind) -> tuple[tuple[float, ...], ...]:
     return tuple((s,) for s in (SCALES if kind == "radial" else SHARED))
 
 
+_by_layer = partial(Score, beside=("kernel_layers",))
+
+
 @diagnostic(
     Score("kernel_layers", "names of the layers", draw="none"),
-    Score(
+    _by_layer(
         "kernel_spectra",
         "energy of each layer's kernel in its first Schmidt terms",
         unit="share of energy",
         draw="matrix",
-        beside=("kernel_layers",),
     ),
     *(
-        Score(
-            f"kernel_{way}",
-            about.format("each layer's"),
-            unit,
-            draw="curve",
-            beside=("kernel_layers",),
-        )
+        _by_layer(f"kernel_{way}", about.format("each layer's"), unit, draw="curve")
         for way, (about, unit) in LAYERS.items()
     ),
     *(
@@ -277,6 +274,5 @@ def kernel_risk(observed: Observed) -> Measured:
     if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():
         return {}
     fit = kernel_fit(query.y.cpu().numpy(), query.z, inside, "three_valued")
-    base = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
-    base_ood = float(base[torch.from_numpy(~inside).to(base.device)].mean())
+    base_ood = float(blank_error(query.y)[torch.from_numpy(~inside).to(query.y.device)].mean())
     return {"kernel_risk_ood": fit.ood / base_ood} if base_ood > 0 else {}
