@@ -86,10 +86,10 @@ def test_the_three_valued_kernel_has_its_known_error(shared, error, polarity, mo
     regression = kernel_fit(split.query.y.numpy(), split.query.z, split.inside, "three_valued")
     assert regression.ood == pytest.approx(error, abs=5e-5)
     assert regression.id < 1e-14
-    assert regression.loo > 1e-3  # what it fits exactly it could not foretell
+    assert regression.loo > 1e-3  # although it fits seen cells exactly
 
 
-def test_the_kernel_that_made_the_outputs_is_found(rng):
+def test_the_kernel_that_generated_the_outputs_is_found(rng):
     z = grid(a=10, b=10).points()
     inside = ~box(a=(3, 7), b=(3, 7)).mask(grid(a=10, b=10)).ravel()
     gaps = z[:, None] - z[None]

@@ -54,7 +54,7 @@ def symmetric(rng, n, dim, order=2):
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("sizes", [(4,), (2, 2), (1, 3), (1, 1, 2)])
-def test_forms_made_of_parts_are_taken_apart_in_any_coordinates(order, sizes):
+def test_forms_that_split_are_split_in_any_coordinates(order, sizes):
     rng = np.random.default_rng(sum(sizes) * order + len(sizes))
     forms, at = np.zeros((9, *[4] * order)), 0
     for size in sizes:

@@ -96,7 +96,9 @@ class Interaction:
             "  change by block: " + ", ".join(f"{name} {100 * b:.0f} %" for name, b in change)
         )
         if self.collapsed:
-            lines.append("  One block makes nearly all change: small shares may be its collapse.")
+            lines.append(
+                "  One block causes nearly all change: small shares may only mean collapse."
+            )
         return "\n".join(lines)
 
 
@@ -279,7 +281,7 @@ MOST = 64  # points of a task at which the diagnostic measures
 @diagnostic(
     Score(
         "interaction_pairs",
-        "share of every two factors in what no sum over factors makes",
+        "share of each pair of factors in the change that no sum over factors explains",
         draw="matrix",
     ),
     Score("interaction_blocks", "share of each factor in all change of the outputs", draw="curve"),
@@ -308,7 +310,7 @@ def interaction(observed: Observed) -> Measured:
     order = 1 if any(f.levels is not None for f in space.factors) else 2
     inputs = vmap(observed.task.inputs)
 
-    def made(z: Tensor) -> Tensor:
+    def outputs_of_model(z: Tensor) -> Tensor:
         return predict(observed.model, inputs(z)).to(points)
 
     def truth(z: Tensor) -> Tensor:
@@ -316,7 +318,7 @@ def interaction(observed: Observed) -> Measured:
 
     how: dict[str, Any] = {"method": "differences", "up_to": order, "steps": 4}
     try:
-        model = interaction_order(made, points, space, **how)
+        model = interaction_order(outputs_of_model, points, space, **how)
     except Refused:  # the outputs hardly change
         return {}
     measured: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}

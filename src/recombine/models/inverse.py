@@ -15,7 +15,7 @@ from recombine.models.dense import dense_layers
 
 def concatenated(*parts: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Concatenate vectors (n, …) and reshape them to (n, *shape)."""
-    return torch.cat(parts, dim=1).unflatten(1, shape)
+    return torch.cat(parts, dim=1).view(len(parts[0]), *shape)
 
 
 @model

@@ -36,7 +36,7 @@ def test_sizes_of_the_paper_split_a_whole_file(tmp_path, monkeypatch, drawn):
 
 
 @pytest.mark.parametrize("layout", ["first", "floats", "masks", "channel"])
-def test_other_layouts_say_the_same(tmp_path, drawn, layout):
+def test_other_layouts_give_the_same_album(tmp_path, drawn, layout):
     np.savez(tmp_path / "a.npz", **drawn)
     other = dict(drawn)
     if layout == "first":
@@ -53,7 +53,7 @@ def test_other_layouts_say_the_same(tmp_path, drawn, layout):
     np.testing.assert_array_equal(a.masks, b.masks)
 
 
-def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path, drawn):
+def test_unreadable_files_are_refused_with_advice(tmp_path, drawn):
     with pytest.raises(Refused, match=r"4_obj_sprites.npz.*--data-dir"):
         album("sprites", tmp_path)
     with pytest.raises(Refused, match="clevr6"):
