@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from recombine.core.error import Refused
-from recombine.tasks.bumps import bumps, striped_bumps
-from recombine.tasks.drawing.bump import bump
+from recombine.tasks.bumps import bump, bumps, striped_bumps
 
 
 def test_present_factors_render_the_plain_bump():

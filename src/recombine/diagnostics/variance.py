@@ -63,7 +63,7 @@ def _shown(observed: Observed) -> Observed:
         better="higher",
         summary=True,
     ),
-    Score("variance_*", "variance of the targets, summed over outputs"),
+    Score("variance_*", "variance of the targets, averaged over outputs"),
 )
 def explained(observed: Observed) -> Measured:
     """Variance-weighted R² on seen, on held-out and on all query points.

@@ -19,7 +19,7 @@ from recombine.diagnostics.crossfade import (
     fade_share,
     look_like,
 )
-from recombine.models.upsampling import upsampler
+from recombine.models.decoders import upsampler
 from recombine.papers.liang2025.rotation import (
     Turning,
     drawing_loss,
