@@ -11,8 +11,7 @@ from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import NotCompositional
 from recombine.core.task import Task
 from recombine.runs.run import execute
-from recombine.tasks.bumps import bumps, hole
-from recombine.tasks.drawing.bump import bump
+from recombine.tasks.bumps import bump, bumps, hole
 from recombine.tasks.encode import code, join, one_hot, population, ramp
 
 

@@ -21,6 +21,6 @@ def test_a_superposition_of_images_is_additive(observed):
     assert additive_share(centered[..., None]) == pytest.approx(0)
 
 
-def test_additivity_needs_a_hidden_rectangle(observed):
+def test_additivity_needs_a_held_out_rectangle(observed):
     assert additivity(observed(lambda y: y, support=~table([(3, 3), (4, 4)]))) == {}
     assert additivity(observed(lambda y: y, support=~box(x=(3, 4), y=(0, 9)))) == {}

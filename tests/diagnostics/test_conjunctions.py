@@ -37,7 +37,7 @@ def test_additive_outputs_are_additive_and_exclusive_or_is_not():
     a, b = rng.normal(size=(2, 5))
     i, j = z.T.astype(int)
     outputs = a[i] + b[j]
-    outputs[cross(z, 2)] = rng.normal(size=9)  # memorized: says nothing about the rest
+    outputs[cross(z, 2)] = rng.normal(size=9)  # memorized values do not affect the rest
     assert additivity_r2(outputs, z, shown, held_out) == pytest.approx(1)
     sign = np.where((i % 2) == (j % 2), 1.0, -1.0) * np.where(i < 2, 1, -1) * np.where(j < 2, 1, -1)
     exclusive = np.where((i < 2) == (j < 2), 1.0, -1.0)
@@ -58,8 +58,7 @@ def test_unseen_conjunctions_do_not_help_and_seen_ones_do():
     exclusive = np.where(z[:, 1] == z[:, 2], 1.0, -1.0) + z[:, 0]
     never, in_one_context = ~block, ~(block & (z[:, 0] == 1))
     assert additivity_r2(exclusive, z, z[never], ~never) == pytest.approx(0.25 / 1.25)
-    seen = additivity_r2(exclusive, z, z[in_one_context], ~in_one_context)
-    assert seen == pytest.approx(1)
+    assert additivity_r2(exclusive, z, z[in_one_context], ~in_one_context) == pytest.approx(1)
 
 
 def test_conjunction_values_add_up_to_the_outputs():

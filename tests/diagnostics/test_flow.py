@@ -27,7 +27,7 @@ def block_network(rng, *, dead=0, density=1.0, jitter=0.0, layers=3):
         sparse = same & (rng.random(same.shape) > density)
         sparse[np.arange(same.shape[0]) % same.shape[1] == 0] = False
         if 0 < i < layers:
-            keep = np.eye(WIDTH, dtype=bool)  # every unit keeps a path of its own
+            keep = np.eye(WIDTH, dtype=bool)  # every unit keeps a separate path
             weight[sparse & ~keep] = 0
             weight += jitter * rng.normal(size=weight.shape)
         if i:
@@ -87,7 +87,7 @@ def test_flow_is_the_derivative_of_a_linear_chain(rng):
     np.testing.assert_allclose(flow, np.abs(first[:, :, None] * last.T[:, None, :]), rtol=1e-5)
 
 
-def test_as_many_units_as_modules_have_a_gap_of_their_own():
+def test_the_gap_is_defined_for_as_many_units_as_modules():
     assert gap(np.eye(4), 4) == pytest.approx(1, abs=1e-5)
     assert gap(np.ones((4, 4)), 4) == pytest.approx(0, abs=1e-5)
     assert gap(np.eye(4)[:, :3], 4) == 0

@@ -37,11 +37,10 @@ def test_rows_split_exactly_when_some_two_groups_have_ranks_that_add_up(seed):
     if np.linalg.matrix_rank(rows) < 4 or len(rows) < 4:
         rows = np.concatenate([rows, np.eye(4)])
     mixed = rows @ rng.normal(size=(4, 4))  # coordinates of the block do not matter
-    sizes, margin, ways = row_parts(torch.from_numpy(mixed))
+    sizes, margin = row_parts(torch.from_numpy(mixed))
     assert (len(sizes) > 1) == rows_split(mixed)
     assert sum(sizes) == 4
     assert (margin > 0) == (len(sizes) == 1)
-    assert np.linalg.matrix_rank(ways) == 4
 
 
 def symmetric(rng, n, dim, order=2):
@@ -55,7 +54,7 @@ def symmetric(rng, n, dim, order=2):
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("sizes", [(4,), (2, 2), (1, 3), (1, 1, 2)])
-def test_forms_made_of_parts_are_taken_apart_in_any_coordinates(order, sizes):
+def test_forms_that_split_are_split_in_any_coordinates(order, sizes):
     rng = np.random.default_rng(sum(sizes) * order + len(sizes))
     forms, at = np.zeros((9, *[4] * order)), 0
     for size in sizes:
@@ -66,10 +65,9 @@ def test_forms_made_of_parts_are_taken_apart_in_any_coordinates(order, sizes):
     mixed = forms
     for axis in range(1, order + 1):
         mixed = np.moveaxis(np.tensordot(mixed, turn, axes=(axis, 0)), -1, axis)
-    part_sizes, margin, ways = form_parts(torch.from_numpy(mixed))
+    part_sizes, margin = form_parts(torch.from_numpy(mixed))
     assert sorted(part_sizes) == sorted(sizes)
     assert (margin > 1e-4) == (len(sizes) == 1)
-    assert np.linalg.matrix_rank(ways.numpy()) == 4
 
 
 def test_forms_that_split_over_complex_numbers_only_do_not_split():

@@ -29,12 +29,12 @@ def points(n=6, dim=12, seed=0):
 @pytest.mark.parametrize("kind", ORDERS)
 def test_known_generators_have_their_order_by_every_method(kind):
     f, z = generator(kind, side=3), points(3)
-    wanted = ORDERS[kind] if ORDERS[kind] in (0, 1, 2) else None
+    expected = ORDERS[kind] if ORDERS[kind] in (0, 1, 2) else None
     interaction = interaction_order(f, z, space(), tolerance=1e-9)
-    assert (interaction.order, interaction.method) == (wanted, "exact")
+    assert (interaction.order, interaction.method) == (expected, "exact")
     for method in ("probes", "differences"):
         other = interaction_order(f, z, space(), tolerance=1e-9, method=method, probes=2, steps=2)
-        assert other.order == wanted, method
+        assert other.order == expected, method
 
 
 def test_zeros_are_exact_in_single_precision():
@@ -239,7 +239,7 @@ def test_a_change_that_drowns_in_rounding_is_refused():
         )  # fmt: skip
 
 
-def test_expanded_points_are_points():
+def test_expanded_tensors_are_accepted_as_points():
     z = points(1, 5)
     f = nn.Sequential(nn.Tanh(), nn.Linear(5, 3), nn.Tanh()).double()
     for g in (f, lambda z: f(z)):
@@ -307,7 +307,7 @@ def test_slots_are_blocks_and_one_latent_each_has_no_random_partition():
     assert interaction.shares[1].value == 1
 
 
-def test_a_collapse_is_hinted_at():
+def test_a_collapse_is_reported():
     interaction = interaction_order(
         lambda z: z[:, :2].sin() + 1e-6 * z[:, 2:4], points(3, 5), BLOCKS
     )
@@ -331,7 +331,7 @@ def test_a_constant_map_and_a_linear_one_have_no_interaction():
         ({"method": "differences", "z": points(1, 5)}, "two or more different points"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(change, said):
+def test_invalid_measurements_are_refused(change, said):
     arguments = {"z": points(3, 5), "blocks": BLOCKS} | change
     z, blocks = arguments.pop("z"), arguments.pop("blocks")
     with pytest.raises(Refused, match=said):

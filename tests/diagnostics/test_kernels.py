@@ -78,9 +78,9 @@ def test_random_relu_features_have_the_known_salience():
     z = points(3, 3, 3)
     model = relu_mlp(Data(z, one_hot(z), torch.zeros(27, 1)), width=60_000)
     nn.init.zeros_(model[1].bias)
-    wanted = [0.2707, 0.0559, 0.0203]
+    expected = [0.2707, 0.0559, 0.0203]
     np.testing.assert_allclose(
-        overlap_fit(feature_gram(model, one_hot(z), "2"), z).salience(), wanted, atol=0.006
+        overlap_fit(feature_gram(model, one_hot(z), "2"), z).salience(), expected, atol=0.006
     )
 
 
@@ -103,7 +103,7 @@ def test_an_exact_overlap_kernel_is_recovered_and_a_random_one_is_not():
         overlap_fit(np.eye(3), z)
 
 
-def test_overlap_by_set_tells_factors_apart():
+def test_overlap_by_set_distinguishes_factors():
     z = points(3, 3)
     agree = z[:, None] == z[None]
     k = 1.0 + 2.0 * agree[..., 0] + 5.0 * agree[..., 1]
@@ -144,7 +144,7 @@ def seen_cnn(size=10, **options) -> Observed:
 
 @pytest.mark.parametrize("room", [1 << 28, 3000])
 @pytest.mark.parametrize("small", [1 << 20, 7 * 588])
-def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, small, monkeypatch):
+def test_features_do_not_depend_on_the_memory_limits(room, small, monkeypatch):
     monkeypatch.setattr(kernels, "ROOM", room)
     monkeypatch.setattr(kernels, "SMALL", small)
     observation = seen_cnn()
@@ -161,7 +161,7 @@ def test_all_layers_are_read_as_one_by_one_whatever_the_room(room, small, monkey
     assert not any(part._forward_hooks for part in model.modules())
 
 
-def test_what_works_in_place_does_not_change_what_was_read():
+def test_in_place_layers_do_not_change_recorded_features():
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
     x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
     values = dict(all_features(model, x, ["0", "1"]))

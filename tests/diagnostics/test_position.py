@@ -10,7 +10,7 @@ from recombine.diagnostics.position import deep, peak, position
 from recombine.tasks.bumps import bumps
 
 
-def test_position_is_read_the_right_way_round(observed):
+def test_position_has_rows_and_columns_in_the_right_order(observed):
     observation = observed(lambda y: y.transpose(1, 2))
     z = observation.split.query.z
     near_diagonal = np.abs(z[:, 0] - z[:, 1]) <= 1

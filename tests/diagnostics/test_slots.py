@@ -42,7 +42,7 @@ def test_parameters_are_counted_as_in_the_paper():
 
 @pytest.mark.parametrize("side", [8, 16, 32])
 @pytest.mark.parametrize("build", [slot_autoencoder, slot_attention])
-def test_slots_are_read_drawn_and_added(build, side):
+def test_slots_are_encoded_decoded_and_added(build, side):
     data = images(side)
     model = build(data, slots=3, **SMALL)
     z = model.encode(data.x)
@@ -75,23 +75,23 @@ def test_sigmoid_masks_add_slots_and_softmax_masks_do_not():
 def test_slot_attention_orders_slots_as_it_was_started():
     data = images(8)
     model = slot_attention(data, slots=3, **SMALL)
-    start = torch.randn(4, 3, 4)
     order = [2, 0, 1]
-    z, turned = model.encode(data.x, start), model.encode(data.x, start[:, order])
+    z = model.encode(data.x)
+    model.attention.noise = model.attention.noise[order]
+    turned = model.encode(data.x)
     torch.testing.assert_close(z[:, order], turned)
     assert not torch.allclose(z, turned)
     torch.testing.assert_close(model.decode(z), model.decode(turned))
 
 
-def test_initial_slots_are_fixed_or_random():
+def test_all_images_have_the_same_initial_slots():
     data = images(8)
-    fixed, random = (slot_attention(data, initial=i, **SMALL) for i in ("fixed", "random"))
-    assert torch.equal(fixed(data.x), fixed(data.x))
-    assert not torch.equal(random(data.x), random(data.x))
-    torch.testing.assert_close(fixed(data.x)[:2], fixed(data.x[:2]))
+    model = slot_attention(data, **SMALL)
+    assert torch.equal(model(data.x), model(data.x))
+    torch.testing.assert_close(model(data.x)[:2], model(data.x[:2]))
 
 
-def test_slots_broadcast_over_less_cost_less_and_reach_the_image():
+def test_smaller_broadcasts_reach_the_size_of_the_image():
     data = images(16)
     whole, less = (
         slot_attention(data, **SMALL),
@@ -107,7 +107,7 @@ def test_slots_broadcast_over_less_cost_less_and_reach_the_image():
 
 
 @pytest.mark.parametrize("build", [slot_autoencoder, slot_attention])
-def test_what_is_no_image_is_refused(build):
+def test_inputs_that_are_not_images_are_refused(build):
     x = torch.rand(2, 5)
     with pytest.raises(Refused, match="square images"):
         build(Data(np.zeros((2, 1)), x, x))
@@ -134,11 +134,11 @@ def test_an_autoencoder_learns(build):
 def test_assignments_are_scipys(rng):
     for k in (1, 2, 4):
         cost = rng.normal(size=(20, k, k))
-        wanted = [linear_sum_assignment(c)[1] for c in cost]
-        np.testing.assert_array_equal(assign(torch.tensor(cost)), wanted)
+        expected = [linear_sum_assignment(c)[1] for c in cost]
+        np.testing.assert_array_equal(assign(torch.tensor(cost)), expected)
 
 
-def test_consistency_is_felt_by_the_encoder_alone():
+def test_gradients_of_consistency_reach_only_the_encoder():
     data = images(8)
     for build in (slot_autoencoder, slot_attention):
         model = build(data, **SMALL)
@@ -150,7 +150,7 @@ def test_consistency_is_felt_by_the_encoder_alone():
 
 
 class Written(Layered):
-    """Writes slots into pixels and reads them back, in another order, scaled, or wrongly."""
+    """Decodes slots into pixels and encodes them back: reordered, scaled, or wrongly."""
 
     def __init__(self, read=lambda z: z) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ def test_consistency_is_zero_for_slots_read_back_in_any_order_and_scale():
     assert exact(Written(lambda z: z.flip(1)), Batch(x, x)) < 1e-6
     scaled = Written(lambda z: 3 * z - 1)
     assert wide(scaled, Batch(x, x)) < 1e-6
-    assert exact(scaled, Batch(x, x)) > 0.1  # the clamp cuts off what it drew
+    assert exact(scaled, Batch(x, x)) > 0.1  # the clamp cuts off its outputs
     assert exact(Written(lambda z: z.mean(dim=1, keepdim=True) * z), Batch(x, x)) > 0.1
 
 
@@ -189,10 +189,10 @@ def test_consistency_follows_its_definition():
     torch.manual_seed(4)
     code = model.encode(x).detach()
     rows = torch.randint(10, (10,))
-    wanted = code.flatten(0, 1)[rows].view(5, 2, 3)
-    again = model.encode(model.decode(wanted).clamp(0, 1)).detach()
+    expected = code.flatten(0, 1)[rows].view(5, 2, 3)
+    again = model.encode(model.decode(expected).clamp(0, 1)).detach()
     a = ((again - again.mean()) / again.std()).numpy()
-    b = ((wanted - wanted.mean()) / wanted.std()).numpy()
+    b = ((expected - expected.mean()) / expected.std()).numpy()
     total = [
         min(((p - q) ** 2).sum(), ((p[::-1] - q) ** 2).sum()) for p, q in zip(a, b, strict=True)
     ]
@@ -220,11 +220,12 @@ def test_sensitivity_is_the_norm_of_the_jacobian():
     model = slot_autoencoder(images(8), slots=3, **SMALL)
     z = torch.randn(2, 3, 4)
     jacobian = vmap(jacrev(lambda one: model.decode(one[None])[0]))(z)  # (n, 3, 8, 8, slots, dim)
-    wanted = jacobian.norm(dim=-1).flatten(1, 3).mT
-    torch.testing.assert_close(sensitivity(model.decode, z), wanted, rtol=1e-4, atol=1e-6)
+    expected = jacobian.norm(dim=-1).flatten(1, 3).mT
+    torch.testing.assert_close(sensitivity(model.decode, z), expected, rtol=1e-4, atol=1e-6)
     pairs = [(0, 1), (0, 2), (1, 2)]
     torch.testing.assert_close(
-        shared_outputs(wanted), sum((wanted[:, a] * wanted[:, b]).sum(dim=1) for a, b in pairs)
+        shared_outputs(expected),
+        sum((expected[:, a] * expected[:, b]).sum(dim=1) for a, b in pairs),
     )
 
 
@@ -239,7 +240,7 @@ def test_contrast_is_zero_for_disjoint_outputs_and_one_for_equal_ones():
     assert (raw, scaled) == (pytest.approx(3 * 2), pytest.approx(4 * 2 / 9))
 
 
-def test_what_outputs_share_trains_the_decoder():
+def test_the_contrast_penalty_trains_the_decoder():
     data = images(8)
     model = slot_autoencoder(data, **SMALL)
 
@@ -268,11 +269,11 @@ def test_ari_is_scikit_learns(rng, foreground):
     index = ari(torch.tensor(labels), torch.tensor(truth), foreground=foreground)
     for i in range(30):
         keep = truth[i] > 0 if foreground else np.ones((6, 6), dtype=bool)
-        wanted = adjusted_rand_score(truth[i][keep], labels[i][keep])
-        assert index[i].item() == pytest.approx(wanted, abs=1e-12)
+        expected = adjusted_rand_score(truth[i][keep], labels[i][keep])
+        assert index[i].item() == pytest.approx(expected, abs=1e-12)
 
 
-def test_segments_follow_masks_or_what_is_drawn():
+def test_segments_follow_masks_or_decoded_images():
     data = images(8)
     model = slot_attention(data, **SMALL)
     z = model.encode(data.x)

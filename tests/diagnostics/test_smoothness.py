@@ -43,7 +43,7 @@ def test_smooth_maps_have_no_break(name):
 
 
 @pytest.mark.parametrize("name", ROUGH)
-def test_jumps_and_kinks_are_found_and_told_apart(name):
+def test_jumps_and_kinks_are_found_and_distinguished(name):
     kind, f = ROUGH[name]
     start, end = lines()
     discontinuity = find_break(f, start, end)
@@ -53,14 +53,16 @@ def test_jumps_and_kinks_are_found_and_told_apart(name):
     )
     way = 1e-5 * (end[discontinuity.line] - start[discontinuity.line])
     low, middle, high = f(torch.stack([at - way, at, at + way]))
-    assert float((low - 2 * middle + high).abs().max()) > 1e-8  # 1e-10 times the curvature else
+    assert (
+        float((low - 2 * middle + high).abs().max()) > 1e-8
+    )  # otherwise 1e-10 times the curvature
     if kind == "jump":
         assert discontinuity.size == pytest.approx(SIZES.get(name, 1.0), rel=1e-3)
 
 
 @pytest.mark.parametrize("offset", [3e3, 1e6, -1e8])
 def test_an_offset_hides_no_kink(offset):
-    """Cells were cut until rounding hid the kink, and then there was none."""
+    """Cutting cells until rounding hides the kink must not lose it."""
     for name in ("absolute", "maximum", "weak"):
         at = find_break(lambda z, f=ROUGH[name][1]: f(z) + offset, *lines())
         assert (at is None) == (name == "weak" and offset < -1e6), name  # below rounding

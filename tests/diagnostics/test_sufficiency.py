@@ -104,7 +104,7 @@ def test_ranks_agree_with_numpy_on_whole_jacobians(combine, component):
     np.testing.assert_array_equal(ranks.lost, (gap > 1e-3).reshape(ranks.lost.shape))
 
 
-def test_positions_are_told_apart_without_being_told():
+def test_functions_of_single_positions_are_recognized_without_a_declaration():
     parts = [torch.rand(3, 2, 4, 5), torch.rand(3, 2, 4, 5)]
     assert jacobians(lambda a, b: torch.sin(a) * b, parts, 0).shape == (3, 20, 2, 2)
     assert jacobians(lambda a, b: a + b.mean(dim=(2, 3), keepdim=True), parts, 0).shape == (
@@ -226,7 +226,7 @@ def test_numbers_that_are_not_finite_are_refused():
         sufficiency(g, SQUARE, everything())
 
 
-def test_settings_that_mean_nothing_are_refused():
+def test_invalid_arguments_are_refused():
     f = compose([curve(0), curve(1)], "add")
     with pytest.raises(Refused, match="tried >= 1; got 0"):
         sufficiency(f, SQUARE, everything(), tried=0)
@@ -376,7 +376,7 @@ def test_the_proof_recovers_components(combine):
         assert (recovered - f.parts[k](line)).abs().max() < 1e-7  # 3⁴ times 1e-9: order four
 
 
-def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():
+def test_undetermined_outputs_keep_their_start_until_a_second_partner_determines_them():
     second = curve(1, 3, 4)
     zero = second(torch.zeros(1, 1, dtype=torch.float64))
     mask = torch.zeros(3, 4, dtype=torch.float64)
@@ -403,7 +403,7 @@ def test_what_the_partners_lose_stays_and_a_second_partner_brings_it_back():
     assert (rebuild([0.0, 0.7]) - truth).abs().max() < 5e-7
 
 
-def test_a_reconstruction_says_what_it_lacks():
+def test_a_reconstruction_names_missing_arguments():
     f = compose([curve(0), curve(1)], "add", dims=(1, 1))
     start, z = torch.zeros(4), np.zeros((1, 2))
     with pytest.raises(Refused, match="outputs of 'b'"):

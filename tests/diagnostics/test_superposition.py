@@ -32,7 +32,7 @@ def test_superpositions_of_training_images_score_one(observed):
     assert measured["superposition_index"] > 0.9
 
 
-def test_what_is_drawn_right_is_no_superposition(observed):
+def test_correct_outputs_are_not_superpositions(observed):
     measured = superposition(observed(lambda y: y))
     assert measured["superposition_truth"] == pytest.approx(1, abs=1e-6)
     assert measured["superposition_images"] == measured["superposition_perfect"] < 0.4

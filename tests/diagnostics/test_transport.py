@@ -61,7 +61,7 @@ def test_a_separable_code_is_factorized_and_an_entangled_one_less(rng):
     entangled = metric(np.maximum(code @ turn, 0)).factorization
     assert 0.5 <= entangled < 0.99
     r, c = np.indices((6, 6)).astype(float)
-    assert metric((r + c)[..., None]).factorization == 0.5  # the least there is
+    assert metric((r + c)[..., None]).factorization == 0.5  # the smallest possible value
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 2), (6, 4)])
@@ -105,7 +105,7 @@ def test_rank_counts_directions(rng):
     assert gram_rank(np.zeros((5, 5))) == (0, 0, 0)
 
 
-def test_stages_run_from_the_input_through_what_computes():
+def test_stages_are_the_input_and_all_layers_that_compute():
     task = bumps(8)
     data = task.data(task.space.points())
     assert stages(mlp(data, width=8, depth=2), data.x) == ["input", "1", "2", "3", "4", "5"]
@@ -135,7 +135,7 @@ def seen_cnn(size=10, **options) -> Observed:
     return observe(cnn(split.train, channels=3, depth=1, **options), task, split)
 
 
-def test_three_diagnostics_take_two_passes_and_say_what_one_by_one_would():
+def test_three_diagnostics_share_two_passes_and_measure_the_same():
     observation = seen_cnn()
     x, inside, shape = observation.split.query.x, observation.split.inside, (10, 10)
     passed = []
@@ -202,17 +202,17 @@ def test_gram_matrices_are_exact_for_large_means_and_for_what_does_not_vary(rng)
 def test_the_last_hidden_layer_is_read_by_the_last_weights():
     task = bumps(8)
     data = task.data(task.space.points())
-    wanted = {
+    expected = {
         "4": mlp(data, width=8, depth=2),
         "5": cnn(data, channels=2, depth=1),  # 14 pixels, cut to 8 after the readout
         "layers.0.norm2": pixel_transformer(data, width=8, depth=1, hidden=8),
     }
-    for name, model in wanted.items():
+    for name, model in expected.items():
         assert last_hidden(model, stages(model, data.x)) == name
     assert last_hidden(nn.ReLU(), ["input"]) == "input"
 
 
-def test_a_world_with_stripes_is_measured_where_it_is_asked():
+def test_a_task_with_stripes_is_measured_at_the_query():
     task = striped_bumps(7)
     whole = box(x=(0, 7), y=(0, 7))
     split = task.split(whole & ~hole("center", 7), query=whole)
@@ -222,7 +222,7 @@ def test_a_world_with_stripes_is_measured_where_it_is_asked():
     assert measured["factorization_input"] == pytest.approx(1)
 
 
-def test_asked_points_may_come_in_any_order(rng):
+def test_query_points_may_come_in_any_order(rng):
     task = bumps(8)
     split = task.split(~hole("center", 8))
     model = mlp(split.train, width=16, depth=1)
@@ -297,4 +297,4 @@ def test_a_layer_that_does_not_vary_is_left_out():
     assert transport(observation)["transport_layers"].tolist() == ["input", "1"]
     assert factorization(observation)["kernel_layers"].tolist() == ["input", "1"]
     assert factorization(observation)["kernel_sum"][0] == pytest.approx(1)
-    assert superposition(observation) != {}  # the readout's biases make an image
+    assert superposition(observation) != {}  # the readout's biases still make an image

@@ -84,15 +84,15 @@ def test_a_component_is_the_papers_network(side):
     data = images(side, n=3)
     model = compositional(data, channels=6, width=16, seed=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch pads even kernels by a copy, and says so
+        warnings.simplefilter("ignore")  # torch warns that it pads even kernels by a copy
         drawn = [plain(model, k, side, 6, 3)(data.x[:, 5 * k : 5 * k + 5]) for k in (0, 1)]
-        wanted = torch.autograd.grad((sigmoid(*drawn) - data.y).square().sum(), drawn)[0]
+        expected = torch.autograd.grad((sigmoid(*drawn) - data.y).square().sum(), drawn)[0]
     for k in (0, 1):
         torch.testing.assert_close(model.parts[k](data.x[:, 5 * k : 5 * k + 5]), drawn[k])
     torch.testing.assert_close(model(data.x), sigmoid(*drawn))
     parts = model.draw(data.x)
     gradient = torch.autograd.grad((model.combine(*parts) - data.y).square().sum(), parts)[0]
-    torch.testing.assert_close(gradient[0], wanted)
+    torch.testing.assert_close(gradient[0], expected)
 
 
 def test_gradients_are_those_of_the_papers_network():
@@ -115,13 +115,13 @@ def test_gradients_are_those_of_the_papers_network():
 
 def test_doubling_is_torchs_bilinear_upsampling():
     row = torch.rand(1, 1, 5, 1)
-    wanted = nn.functional.interpolate(
+    expected = nn.functional.interpolate(
         row.expand(-1, -1, -1, 2), scale_factor=(2, 1), mode="bilinear", align_corners=True
     )
-    torch.testing.assert_close(doubling(5) @ row[0, 0, :, 0], wanted[0, 0, :, 0])
+    torch.testing.assert_close(doubling(5) @ row[0, 0, :, 0], expected[0, 0, :, 0])
 
 
-def test_a_shared_network_draws_all_components_alike():
+def test_a_shared_network_renders_all_components_alike():
     data = images(16)
     model = compositional(data, combine="alpha", shared=True, channels=4, width=8)
     assert len(model.parts) == 2
@@ -133,7 +133,7 @@ def test_a_shared_network_draws_all_components_alike():
     )
 
 
-def test_components_see_nothing_but_their_own_part():
+def test_a_component_depends_only_on_its_part():
     data = vectors()
     model = compositional(data, combine="add", width=8, depth=1)
     other = data.x.clone()
@@ -194,7 +194,7 @@ def test_upsampling_networks_train_one_after_another_which_is_faster():
     assert not torch.equal(before(data.x), models[0](data.x))
 
 
-def test_a_sum_of_parts_is_learned_where_only_its_axes_are_shown():
+def test_a_sum_of_parts_is_learned_from_its_axes():
     source = torch.Generator().manual_seed(3)
     first, second = (torch.randn(2, 8, generator=source) for _ in range(2))
 
@@ -213,7 +213,7 @@ def test_a_sum_of_parts_is_learned_where_only_its_axes_are_shown():
     scores = [variance_weighted_r2(predict(m, everywhere), truth(everywhere)) for m in (one, whole)]
     assert variance_weighted_r2(predict(whole, shown), data.y) > 0.99
     assert scores[0] > 0.99
-    assert 1 - scores[1] > 2 * (1 - scores[0])  # one network errs on what was never shown
+    assert 1 - scores[1] > 2 * (1 - scores[0])  # one network fails on held-out combinations
     parts = add(*[p(z) for p, z in zip(one.parts, everywhere.chunk(2, 1), strict=True)])
     torch.testing.assert_close(parts, one(everywhere))
 
@@ -224,20 +224,20 @@ def test_a_sum_of_parts_is_learned_where_only_its_axes_are_shown():
 def test_r2_is_scikit_learns_weighted_by_variance(rng):
     y = rng.normal(size=(50, 3, 4)) * rng.uniform(0, 3, size=(3, 4))
     out = y + rng.normal(size=y.shape)
-    wanted = r2_score(y.reshape(50, -1), out.reshape(50, -1), multioutput="variance_weighted")
-    assert variance_weighted_r2(torch.tensor(out), torch.tensor(y)) == pytest.approx(wanted)
+    expected = r2_score(y.reshape(50, -1), out.reshape(50, -1), multioutput="variance_weighted")
+    assert variance_weighted_r2(torch.tensor(out), torch.tensor(y)) == pytest.approx(expected)
     mse = ((out - y) ** 2).mean()
-    assert 1 - mse / variance(torch.tensor(y)) == pytest.approx(wanted)
+    assert 1 - mse / variance(torch.tensor(y)) == pytest.approx(expected)
 
 
-def test_r2_knows_the_mean_and_constant_targets():
+def test_r2_of_the_mean_and_of_constant_targets():
     y = torch.rand(20, 3)
     assert variance_weighted_r2(y.mean(dim=0).expand_as(y), y) == pytest.approx(0)
     assert variance_weighted_r2(y, y) == 1
     constant = torch.cat([y, torch.zeros(20, 1)], dim=1)  # its error counts, its variance is zero
     off = torch.cat([y, torch.ones(20, 1)], dim=1)
-    wanted = 1 - 20 / (y - y.mean(dim=0)).square().sum()
-    assert variance_weighted_r2(off, constant) == pytest.approx(float(wanted))
+    expected = 1 - 20 / (y - y.mean(dim=0)).square().sum()
+    assert variance_weighted_r2(off, constant) == pytest.approx(float(expected))
     flat = torch.ones(4, 2)
     assert variance_weighted_r2(flat, flat) == 1
     assert variance_weighted_r2(flat + 1, flat) == 0
@@ -247,7 +247,7 @@ SQUARE = Task(cube(a=2, b=2), inputs=lambda z: z, targets=lambda z: z[:2] + z[2:
 
 
 class Wrong(nn.Module):
-    """Right while the first coordinate of both factors is below a half, and blank elsewhere."""
+    """Correct where the first coordinates of both factors are below a half, and blank elsewhere."""
 
     def forward(self, x):
         right = (x[:, [0, 2]] < 0.5).all(dim=1, keepdim=True)
@@ -259,7 +259,7 @@ def observed_on(support, n=2000) -> Observed:
     return observe(Wrong(), SQUARE, split)
 
 
-def test_explained_separates_shown_from_all():
+def test_explained_separates_the_support_from_the_whole_space():
     corner = observed_on(box({"a[0]": (0, 0.5), "b[0]": (0, 0.5)}))
     measured = explained(corner)
     assert measured["r2_id"] == 1
@@ -279,8 +279,8 @@ def test_explained_draws_from_a_plane_that_uniform_points_miss():
     z = np.random.default_rng(5).uniform(size=(4000, 2))
     y = z + 0.25
     out = y * (z[:, :1] < 0.5)
-    wanted = r2_score(y, out, multioutput="variance_weighted")
-    assert measured["r2_id"] == pytest.approx(wanted, abs=0.3)
+    expected = r2_score(y, out, multioutput="variance_weighted")
+    assert measured["r2_id"] == pytest.approx(expected, abs=0.3)
     assert measured["variance_id"] == pytest.approx(1 / 12, abs=0.01)
     assert measured == explained(plane)
 

@@ -9,7 +9,7 @@ from recombine.core.error import Refused
 from recombine.core.seed import seeded
 from recombine.core.shapes import disk, quadrants, tiles
 from recombine.core.space import cube, grid
-from recombine.models.modular import bottleneck, fully_connected, module_then_bulk, pre_modular
+from recombine.models.modular import fully_connected, pre_modular
 from recombine.tasks.modular import (
     gaussian_hill,
     independent_lines,
@@ -45,7 +45,7 @@ def parameters(model):
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
-def test_sines_are_what_the_page_says(count, rng):
+def test_sines_follow_the_formula(count, rng):
     drawn = sines(count)
     z = independent_sines(count).space.draw(20, rng=rng)
     data = independent_sines(count).data(z)
@@ -85,7 +85,7 @@ def test_the_linear_control_repeats_its_inputs(rng):
     assert torch.equal(data.x, data.y)
 
 
-def test_the_hill_is_shown_on_two_quadrants_of_the_disk(rng):
+def test_the_training_support_of_the_hill_is_two_quadrants_of_the_disk(rng):
     task = gaussian_hill()
     split = task.split(disk() & quadrants(), query=disk(), n=2000, rng=rng)
     z = split.train.z
@@ -94,7 +94,7 @@ def test_the_hill_is_shown_on_two_quadrants_of_the_disk(rng):
     )
     assert (z.prod(axis=1) > 0).all()
     assert (np.linalg.norm(split.query.z, axis=1) < 1).all()
-    # The page's own definition of what is shown.
+    # The paper's definition of the training support.
     with np.errstate(divide="ignore"):
         angle = np.arctan(np.abs((z[:, 1] - z[:, 0]) / (z[:, 1] + z[:, 0])))
     assert (angle < np.pi / 4).all()
@@ -120,7 +120,7 @@ def test_the_composition_and_its_tiles(rng):
     assert shown.contains(task.space, np.array([[1.0, 1.0]])) == shown.chosen(2)[7, 7]
 
 
-def test_tasks_and_supports_refuse_what_makes_no_sense(rng):
+def test_tasks_and_supports_refuse_invalid_arguments(rng):
     for build in (
         lambda: sines(0),
         lambda: sines(2, slowest=2.0, fastest=1.0),
@@ -139,16 +139,16 @@ def test_tasks_and_supports_refuse_what_makes_no_sense(rng):
 # --- networks
 
 
-def test_parameters_are_as_many_as_in_the_page(rng):
+def test_parameters_are_counted_as_in_the_paper(rng):
     data = gaussian_hill().data(rng.uniform(-1, 1, (4, 2)))
     assert parameters(pre_modular(data)) == 899
     assert parameters(fully_connected(data, widths=(128, 128, 128))) == 33_537
-    assert parameters(bottleneck(data)) == 1_155
+    assert parameters(fully_connected(data, widths=(128, 2, 128))) == 1_155
 
 
 def test_modules_are_networks_of_one_input_each():
     data = examples()
-    model = module_then_bulk(data, depth=2, seed=1)
+    model = pre_modular(data, width=16, depth=2, mixer=(64, 64, 64), seed=1)
     parts = model.parts(data.x)
     assert parts.shape == (50, 4)
     for k in range(4):
@@ -172,7 +172,7 @@ def test_a_linear_network_is_one_matrix():
     torch.testing.assert_close(model(data.x), data.x @ whole)
 
 
-def test_networks_refuse_strange_wishes():
+def test_networks_refuse_invalid_arguments():
     data = examples()
     images = independent_sines().data(data.z[:2])
     images = type(images)(images.z, images.x[:, :, None], images.y)
@@ -199,7 +199,7 @@ def test_the_variance_of_noise_is_a_power_of_the_activity(power):
     torch.testing.assert_close(drawn.mean(dim=0), a, rtol=0, atol=3e-3)
 
 
-def test_noise_says_when_it_is_there_and_obeys_the_seed():
+def test_noise_follows_the_mode_and_the_seed():
     a = torch.ones(4, 3)
     for at_test in (False, True):
         layer = Noise(0.1, 1.0, at_test=at_test)
@@ -294,7 +294,7 @@ def test_the_penalty_is_the_variance_that_noise_passes_to_the_next_layer(power):
     assert total == pytest.approx(expected, rel=0.02)
 
 
-def test_a_penalty_leaves_out_inputs_keeps_the_readout_and_walks_without_noise():
+def test_a_penalty_excludes_inputs_includes_the_readout_and_runs_without_noise():
     data = examples()
     model = fully_connected(data, noise=Noise(0.5, 0.0))
     quiet = fully_connected(data)
@@ -332,7 +332,7 @@ def test_penalized_models_train_together_as_they_would_alone(engine):
 
 
 @pytest.mark.parametrize("noise", [Noise(0.1, 0.0), Noise(0.1, 2.0, at_test=True)])
-def test_noisy_models_train_as_one_as_they_would_alone(noise):
+def test_noisy_models_train_together_as_they_would_alone(noise):
     data = examples()
     models = [fully_connected(data, widths=(8, 8), noise=noise, seed=s) for s in range(3)]
     history = fit(models, data, steps=20, batch=10, penalties=[chain_norm(1e-3)])
@@ -354,7 +354,9 @@ def test_weights_drawn_as_he_does_keep_the_size_of_deep_modules(rng):
     data = independent_sines().data(rng.uniform(-2, 2, (500, 4)))
 
     def deviation(he, seed):
-        outputs = module_then_bulk(data, depth=5, he=he, seed=seed).parts(data.x)
+        outputs = pre_modular(data, width=16, depth=5, mixer=(64,) * 3, he=he, seed=seed).parts(
+            data.x
+        )
         return float(outputs.detach().std(dim=0).mean())  # of each module over inputs
 
     assert max(deviation(False, seed) for seed in range(4)) < 0.02

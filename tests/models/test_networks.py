@@ -26,7 +26,7 @@ def parameters(model: nn.Module) -> int:
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted"),
+    ("model", "expected"),
     [
         # 18 one-hot inputs: 18·1000 + 1000, then 1000 + 1.
         (relu_mlp(data(18)), 20_001),
@@ -70,8 +70,8 @@ def parameters(model: nn.Module) -> int:
     ],
     ids=["mlp", "mlp3", "convnet", "convnet-digits", "resnet", "vit"],
 )
-def test_networks_have_the_sizes_counted_by_hand(model, wanted):
-    assert parameters(model) == wanted
+def test_networks_have_the_sizes_counted_by_hand(model, expected):
+    assert parameters(model) == expected
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
@@ -143,8 +143,8 @@ def test_networks_learn_their_training_set(build, options):
 def test_the_margin_loss_is_cross_entropy_of_a_sign():
     f = torch.randn(7, 1, generator=torch.Generator().manual_seed(0), requires_grad=True)
     y = torch.tensor([1.0, -1, 1, 1, -1, -1, 1])[:, None]
-    wanted = nn.functional.binary_cross_entropy_with_logits(f, (y + 1) / 2)
-    torch.testing.assert_close(margin_cross_entropy(f, y), wanted)
+    expected = nn.functional.binary_cross_entropy_with_logits(f, (y + 1) / 2)
+    torch.testing.assert_close(margin_cross_entropy(f, y), expected)
     assert float(margin_cross_entropy(torch.tensor([-1e4]), torch.tensor([1.0]))) == 1e4
 
 

@@ -55,7 +55,7 @@ NO_BATCH = Batch(torch.zeros(0), torch.zeros(0))
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted"),
+    ("model", "expected"),
     [
         # Embed, then a layer: queries, keys and values; output; two dense; two norms. Then readout.
         (
@@ -88,11 +88,11 @@ NO_BATCH = Batch(torch.zeros(0), torch.zeros(0))
     ],
     ids=["transformer", "spatial", "146k", "low_rank", "encoder"],
 )
-def test_networks_have_the_sizes_counted_by_hand(model, wanted):
-    assert parameters(model) == wanted
+def test_networks_have_the_sizes_counted_by_hand(model, expected):
+    assert parameters(model) == expected
 
 
-def test_a_place_is_sines_and_cosines_of_column_then_row():
+def test_positions_are_sines_and_cosines_of_column_then_row():
     codes = places(5, 8)
     assert codes.shape == (25, 8)
     pixel = codes[3 * 5 + 2]  # row 3, column 2
@@ -105,7 +105,7 @@ def test_a_place_is_sines_and_cosines_of_column_then_row():
     assert len(codes.unique(dim=0)) == 25
 
 
-def test_the_spatial_mlp_draws_a_pixel_from_the_code_and_its_place():
+def test_the_spatial_mlp_decodes_a_pixel_from_the_code_and_its_position():
     data = world()
     model = spatial_mlp(data, width=8)
     first, second = model.layers
@@ -115,7 +115,7 @@ def test_the_spatial_mlp_draws_a_pixel_from_the_code_and_its_place():
 
 
 @pytest.mark.parametrize("name", ["transformer", "spatial"])
-def test_drawing_in_pieces_changes_nothing(name):
+def test_decoding_in_pieces_changes_nothing(name):
     data = world()
     model = SMALL[name](data).eval()
     assert len(data) > PIECE
@@ -172,7 +172,7 @@ def test_embeddings_start_normalized_with_values_of_variance_one_over_n():
     assert float(part.values.var().detach()) == pytest.approx(1 / 32, rel=0.1)
 
 
-def test_picking_a_token_is_the_product_with_a_one_hot_code():
+def test_selecting_a_token_is_the_product_with_a_one_hot_code():
     data = world()
     with seeded(0):
         part = Embedding(6)
@@ -196,8 +196,8 @@ def test_other_codes_are_sums_over_tokens(code):
     with seeded(0):
         part = Embedding(3)
     codes = torch.tensor([code, [0, 0, 1.0]])
-    wanted = codes @ part.images(slice(None)).flatten(1)
-    torch.testing.assert_close(part(codes), wanted.reshape(2, 3, 3))
+    expected = codes @ part.images(slice(None)).flatten(1)
+    torch.testing.assert_close(part(codes), expected.reshape(2, 3, 3))
 
 
 def test_the_derivative_by_a_one_hot_code_counts_all_tokens():
@@ -211,23 +211,23 @@ def test_the_rank_entropy_counts_every_token_of_both_axes():
     model = low_rank(world(4))
     with torch.no_grad():
         model.across.values.fill_(-3.0)  # four tokens of four equal values
-        model.down.values.zero_()[:, 0] = 1.0  # rank 1; three clamped values a token
-    wanted = 4 * log(4) - 4 * 3 * 1e-8 * log(1e-8)
+        model.down.values.zero_()[:, 0] = 1.0  # rank 1; three clamped values per token
+    expected = 4 * log(4) - 4 * 3 * 1e-8 * log(1e-8)
     penalty = rank_entropy(0.1)(model, NO_BATCH)
-    assert float(penalty.detach()) == pytest.approx(0.1 * wanted, rel=1e-6)
+    assert float(penalty.detach()) == pytest.approx(0.1 * expected, rel=1e-6)
     assert float(rank_entropy()(model, NO_BATCH).detach()) == float(penalty.detach())
 
 
 def test_the_stripe_variance_counts_every_raw_vector():
     model = low_rank(world(4))
-    wanted = 0.0
+    expected = 0.0
     for part in (model.across, model.down):
         for token in range(4):
             for k in range(4):
-                wanted += np.var(part.left[token, :, k].tolist(), ddof=1)
-                wanted += np.var(part.right[token, k, :].tolist(), ddof=1)
+                expected += np.var(part.left[token, :, k].tolist(), ddof=1)
+                expected += np.var(part.right[token, k, :].tolist(), ddof=1)
     penalty = stripe_variance()(model, NO_BATCH)
-    assert float(penalty.detach()) == pytest.approx(0.01 * wanted, rel=1e-5)
+    assert float(penalty.detach()) == pytest.approx(0.01 * expected, rel=1e-5)
     with torch.no_grad():
         for part in (model.across, model.down):  # stripes: vectors without variation
             part.left.copy_(part.left[:, :1].expand_as(part.left))

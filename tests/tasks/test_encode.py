@@ -31,7 +31,7 @@ def test_values_beyond_the_units_of_a_code_are_refused(encode, bad):
         task.data(task.space.points())
 
 
-def test_fractions_are_no_levels():
+def test_fractions_are_not_levels():
     task = Task(cube(a=1), lambda z: one_hot(3)(z[0]), lambda z: z)
     with pytest.raises(Refused, match="inputs are not finite at 1 of 2 points"):
         task.data(np.array([[0.5], [1.0]]))
@@ -44,7 +44,7 @@ def test_targets_that_are_not_finite_are_refused():
 
 
 @pytest.mark.parametrize("build", [lambda: one_hot(0), lambda: population(3, width=0.0)])
-def test_codes_that_cannot_be_are_refused(build):
+def test_invalid_codes_are_refused(build):
     with pytest.raises(Refused, match="needs levels >= 1"):
         build()
 

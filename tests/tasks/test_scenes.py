@@ -16,7 +16,7 @@ from recombine.tasks.scenes import scene_labels, scene_latents, scene_support, s
 # the world
 
 
-def test_a_scene_is_seen_and_wanted():
+def test_a_scene_is_its_own_target():
     data = scenes(factors="x,y").data(np.array([[0.0, 0.5, 1.0, 0.5]]))
     assert data.x.shape == (1, 3, 16, 16)
     assert torch.equal(data.x, data.y)
@@ -59,7 +59,7 @@ def test_labels_are_where_the_sprites_are():
         assert (pixels[:, :1] - (drawn / colors)[:, labels == other]).abs().max() > 0.3
 
 
-def test_the_front_sprite_labels_what_both_cover():
+def test_pixels_of_two_sprites_have_the_label_of_the_front_one():
     labels = scene_labels(np.array([[0.5, 0.5]]), factors="x", objects=2)
     assert sorted(labels.unique().tolist()) == [0, 1]
 
@@ -68,8 +68,8 @@ def test_latents_are_numbers_and_then_shapes():
     z = np.array([[0.1, 0.2, 0.49, 0.3, 0.4, 0.5, 0.6, 0.5, 0.7, 0.8]])
     actual, kinds = scene_latents(z, 2, "x,y,shape,scale,hue")
     assert kinds == 2
-    wanted = [[[0.1, 0.2, 0.3, 0.4, 0], [0.5, 0.6, 0.7, 0.8, 1]]]
-    np.testing.assert_allclose(actual, wanted, rtol=1e-6)
+    expected = [[[0.1, 0.2, 0.3, 0.4, 0], [0.5, 0.6, 0.7, 0.8, 1]]]
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
     plain, none = scene_latents(z[:, :4], 2, "x,y")
     assert (tuple(plain.shape), none) == ((1, 2, 2), 0)
 
@@ -124,7 +124,7 @@ def test_apart_is_measured_on_the_image(rng):
 
 
 @pytest.mark.parametrize("objects", [2, 3])
-def test_neither_shown_nor_held_out_sprites_overlap(objects, rng):
+def test_neither_training_nor_held_out_sprites_overlap(objects, rng):
     factors, look = "x,y,hue", {"size": 32, "largest": 0.38}
     shown, held_out = scene_support(0.125, factors=factors, distance=0.26)
     space = scenes(objects=objects, factors=factors).space
@@ -132,7 +132,7 @@ def test_neither_shown_nor_held_out_sprites_overlap(objects, rng):
         z = support.draw(space, 200, rng=rng)
         labels = scene_labels(z, objects=objects, factors=factors, **look)
         areas = torch.stack([(labels == k + 1).sum(dim=(1, 2)) for k in range(objects)], dim=1)
-        assert areas.min() > 0.6 * areas.float().mean()  # a hidden square would lose its pixels
+        assert areas.min() > 0.6 * areas.float().mean()  # an occluded square would lose its pixels
     z = space.draw(4000, rng=rng)
     covered = shown.contains(space, z) | held_out.contains(space, z)
     assert not (shown.contains(space, z) & held_out.contains(space, z)).any()

@@ -69,7 +69,7 @@ def test_the_area_is_the_square_of_the_scale():
         assert shoelace == pytest.approx(1)
 
 
-def test_soft_shares_are_what_many_small_pixels_say():
+def test_soft_coverage_is_the_mean_over_many_small_pixels():
     one = [t[:, :1] for t in scene(30)]
     soft = sprites(*one, size=32)[1]
     x, y, shape, scale, hue = one
@@ -126,7 +126,7 @@ def test_hues_are_those_of_colorsys():
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_both_ways_of_drawing_hard_sprites_agree(k):
+def test_both_renderers_of_hard_sprites_agree(k):
     arguments = scene(60, k)
     rgb, cover = sprites(*arguments, size=48, hard=True)
     assert set(cover.unique().tolist()) <= {0.0, 1.0}
@@ -182,7 +182,7 @@ def test_other_compositions_take_the_parts():
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own
-def test_a_map_of_one_point_draws_many_at_once_and_is_constant_between_jumps():
+def test_a_map_of_one_point_is_batched_and_constant_between_jumps():
     arguments = torch.stack(scene(12, dtype=torch.float32), dim=-1)
     expected = draw(*arguments.unbind(dim=-1), size=16, finer=2)
     one = torch.stack([drawn(z, 16, 2) for z in arguments])
@@ -193,7 +193,7 @@ def test_a_map_of_one_point_draws_many_at_once_and_is_constant_between_jumps():
     assert (jvp(lambda z: drawn(z, 16), (arguments[0],), (arguments[1],))[1] == 0).all()
 
 
-def test_the_task_gives_values_and_draws_them():
+def test_inputs_are_values_and_targets_their_images():
     task = paper()
     z = task.space.draw(40, rng=np.random.default_rng(0))
     data = task.data(z)
@@ -293,14 +293,14 @@ def test_planes_have_equal_shares_and_exact_anchors(name, rng):
         assert kstest(many[(many > 0) & (many < 1) & (many != 0.5)], other).pvalue < 1e-6
 
 
-def test_the_gap_hides_an_interval_of_x_but_no_anchor(rng):
+def test_the_gap_excludes_an_interval_of_x_but_no_anchor(rng):
     support, space = sprite_support("gap"), world()
     z = support.draw(space, 4000, rng=rng)
     assert not ((z[:, 0] >= 0.05) & (z[:, 0] <= 0.45)).any()
     free = at_anchor(z, 2, 1.0)
     assert at_anchor(z, 1, 0.0).any()
     assert at_anchor(z, 1, 0.5).any()
-    assert free.mean() == pytest.approx(0.6 / 2.6, abs=0.03)  # what rejection leaves of its share
+    assert free.mean() == pytest.approx(0.6 / 2.6, abs=0.03)  # the share that rejection leaves
     on = np.array([[x, 0.1, 0.1, 0.1, 0.1, 1, 1, 1, 0, 1] for x in (0.04, 0.05, 0.3, 0.45, 0.46)])
     assert support.contains(space, on).tolist() == [True, False, False, False, True]
 

@@ -14,8 +14,8 @@ from recombine.tasks.pictures import digit_addition, pictures
 
 def counts(task, support, query=None):
     """Count training and held-out combinations."""
-    asked = (query or everything()).points(task.space)
-    inside = support.contains(task.space, asked)
+    query_points = (query or everything()).points(task.space)
+    inside = support.contains(task.space, query_points)
     return int(inside.sum()), int((~inside).sum())
 
 
@@ -53,7 +53,7 @@ def test_the_papers_counts(task, support, expected):
     assert counts(task, support) == expected
 
 
-def test_ordering_shows_neighbors_and_asks_different_items():
+def test_ordering_trains_on_neighbors_and_queries_different_items():
     assert counts(s.ordering(), s.ordering_support(7), s.ordering_query(7)) == (12, 30)
     shown = {(int(a), int(b)) for a, b in s.ordering_support(4).points(s.ordering(4).space)}
     assert shown == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
@@ -87,7 +87,7 @@ def test_codes_are_one_hot_and_overlap_where_values_agree(task, _):
     np.testing.assert_array_equal(x @ x.T, (z[:, None] == z[None]).sum(axis=2))
 
 
-def test_context_supports_hide_what_the_definition_says():
+def test_context_supports_hold_out_the_defined_combinations():
     space = s.context(2).space
     hidden = {tuple(map(int, z)) for z in (~s.context_support(1, 2)).points(space)}
     assert hidden == {(0, 0, 2), (1, 0, 2)}
@@ -125,7 +125,7 @@ def test_dispersed_errors_are_those_of_the_paper(salience, expected):
     assert np.mean(errors) == pytest.approx(expected, abs=5e-4)
 
 
-def test_supports_show_every_value_except_where_invariance_hides_one():
+def test_supports_have_every_value_except_in_invariance():
     for name, (task, support, _) in COUNTS.items():
         if name == "invariance":
             with pytest.warns(NotCompositional, match="second"):
@@ -150,7 +150,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("build", BAD.values(), ids=BAD)
-def test_strange_tasks_are_refused(build):
+def test_invalid_tasks_are_refused(build):
     with pytest.raises(Refused):
         build()
 
@@ -173,7 +173,7 @@ def codes(x):
     return whole // 100, whole % 100
 
 
-def test_components_have_channels_of_their_own_and_are_moved_with_edges_repeated():
+def test_components_have_separate_channels_and_are_shifted_with_repeated_edges():
     base = Task(grid(a=3, b=3, c=3), inputs=lambda z: z, targets=lambda z: z.sum()[None])
     near = pictures(base, tiny(), images=2).data(np.array([[0, 1, 2, 0, 1, 0.0]])).x[0]
     far = pictures(base, tiny(), images=2, distance=3).data(np.array([[0, 1, 2, 0, 1, 0.0]])).x[0]
@@ -185,7 +185,7 @@ def test_components_have_channels_of_their_own_and_are_moved_with_edges_repeated
         torch.testing.assert_close(far[c], expected, rtol=0, atol=0)
 
 
-def test_a_point_says_which_class_and_which_image():
+def test_a_point_selects_class_and_image():
     base, bank = s.addition(3), tiny()
     task = pictures(base, bank, images=4, seed=5)
     assert task.space.names == ("a", "b", "image_a", "image_b")
@@ -198,7 +198,12 @@ def test_a_point_says_which_class_and_which_image():
         assert sorted(meaning) == [[0], [1], [2]]
         for v in range(3):
             shown = [numbers[(z[:, c] == v) & (z[:, 2 + c] == k), c].unique() for k in range(4)]
-            assert sorted(int(n) for n in shown) == [0, 1, 2, 3]  # one image a level, all different
+            assert sorted(int(n) for n in shown) == [
+                0,
+                1,
+                2,
+                3,
+            ]  # one image per level, all different
 
 
 def test_offset_continues_the_same_shuffle():
@@ -218,7 +223,7 @@ def test_fewer_values_use_the_first_classes_and_seeds_differ():
         shown, _ = codes(task.data(task.space.points()).x)
         assert set(shown.flatten().tolist()) == {0, 1}
         meanings.add(tuple(shown[0].tolist()))
-    assert len(meanings) == 4  # both components are permuted on their own
+    assert len(meanings) == 4  # both components are permuted separately
 
 
 def test_color_images_keep_their_channels_together():
@@ -240,7 +245,7 @@ def test_normalized_pixels_have_mean_zero_and_deviation_one():
     torch.testing.assert_close(x * bank.std[0] + bank.mean[0], plain.data(z).x)
 
 
-def test_supports_of_the_symbols_serve_the_pictures():
+def test_supports_of_symbolic_tasks_apply_to_pictures():
     support, base = s.addition_support("dispersed", levels=3), s.addition(3)
     task = pictures(base, tiny(), images=2)
     assert support.mask(task.space).sum() == 4 * support.mask(base.space).sum()
@@ -272,6 +277,6 @@ BAD_PICTURES = {
 
 
 @pytest.mark.parametrize(("task", "how", "sentence"), BAD_PICTURES.values(), ids=BAD_PICTURES)
-def test_strange_pictures_are_refused(task, how, sentence):
+def test_invalid_pictures_are_refused(task, how, sentence):
     with pytest.raises(Refused, match=sentence):
         pictures(task, tiny(), **{"images": 4, **how})

@@ -6,7 +6,6 @@ from recombine.diagnostics import crossfade as crossfade
 from recombine.diagnostics import examples as examples
 from recombine.diagnostics import factorization as factorization
 from recombine.diagnostics import flow as flow
-from recombine.diagnostics import gallery as gallery
 from recombine.diagnostics import identifiability as identifiability
 from recombine.diagnostics import independence as independence
 from recombine.diagnostics import interaction as interaction

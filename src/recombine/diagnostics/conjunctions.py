@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,22 +169,12 @@ def slope(observed: Observed) -> Measured:
     return {"slope_ood": fit.slope, "offset_ood": fit.offset, "bend_ood": fit.residual}
 
 
+_share = partial(Score, unit="share of points", better="higher", share=True)
+
+
 @diagnostic(
-    Score(
-        "accuracy_*",
-        "share of correct signs; an output of 0 counts half",
-        unit="share of points",
-        better="higher",
-        share=True,
-        summary=True,
-    ),
-    Score(
-        "balanced_*",
-        "accuracy, averaged over the two classes",
-        unit="share of points",
-        better="higher",
-        share=True,
-    ),
+    _share("accuracy_*", "share of correct signs; an output of 0 counts half", summary=True),
+    _share("balanced_*", "accuracy, averaged over the two classes"),
     Score("margin_*", "mean of target times output", better="higher"),
 )
 def accuracy(observed: Observed) -> Measured:

@@ -1,5 +1,6 @@
 """Whether outputs in a gap are the true images or a cross-fade of the images at its edges."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,40 +104,26 @@ def apart(a: Array, b: Array) -> Array:
     return np.minimum(gap, 360.0 - gap)
 
 
+_distance = partial(Score, unit="of a blank image's")
+_r2 = partial(Score, unit="share of variance")
+
+
 @diagnostic(
-    Score(
-        "to_truth",
-        "squared distance of held-out outputs from the true images",
-        unit="of a blank image's",
-        better="lower",
+    _distance(
+        "to_truth", "squared distance of held-out outputs from the true images", better="lower"
     ),
-    Score(
-        "to_fade",
-        "squared distance of held-out outputs from the cross-fade of neighboring images",
-        unit="of a blank image's",
+    _distance(
+        "to_fade", "squared distance of held-out outputs from the cross-fade of neighboring images"
     ),
-    Score(
-        "fade_error",
-        "squared distance of the cross-fade from the true images",
-        unit="of a blank image's",
-    ),
+    _distance("fade_error", "squared distance of the cross-fade from the true images"),
     Score(
         "fade_share",
         "position of the outputs between the truth (0) and the cross-fade (1)",
         better="lower",
         summary=True,
     ),
-    Score(
-        "fade_edges",
-        "R² of held-out outputs by the two neighboring training images",
-        unit="share of variance",
-    ),
-    Score(
-        "fade_truth",
-        "R² of held-out outputs by the true image",
-        unit="share of variance",
-        better="higher",
-    ),
+    _r2("fade_edges", "R² of held-out outputs by the two neighboring training images"),
+    _r2("fade_truth", "R² of held-out outputs by the true image", better="higher"),
 )
 def crossfade(observed: Observed) -> Measured:
     """Distance of held-out outputs from true images and from cross-fades of training images.

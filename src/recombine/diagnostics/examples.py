@@ -1,18 +1,17 @@
-"""A few outputs next to their targets."""
+"""A few outputs next to their targets: of the query, and at points that every run shares."""
 
 import numpy as np
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.score import Score
 
+COUNT = 8  # points that every run shares
+
 
 @diagnostic(
     Score("shown_*", "targets of some combinations", draw="images"),
     Score(
-        "drawn_*",
-        "outputs for the same combinations",
-        draw="images",
-        beside=("shown_*", "where_*"),
+        "drawn_*", "outputs for the same combinations", draw="images", beside=("shown_*", "where_*")
     ),
     Score("where_*", "the combinations", draw="none"),
 )
@@ -29,3 +28,17 @@ def examples(observed: Observed, each: int = 4) -> Measured:
             arrays[f"drawn_{name}"] = observed.outputs[at].cpu().numpy().astype(np.float32)
             arrays[f"where_{name}"] = query.z[at]
     return arrays
+
+
+@diagnostic(
+    Score("scenes_truth", "targets at points that every run shares", draw="images"),
+    Score("scenes_drawn", "outputs at these points", draw="images", beside=("scenes_truth",)),
+)
+def gallery(observed: Observed) -> Measured:
+    """Outputs at eight points that every run shares, next to the targets."""
+    if observed.model is None:
+        return {}
+    task, device = observed.task, str(observed.split.query.x.device)
+    data = task.data(task.space.draw(COUNT, rng=np.random.default_rng(0)), device=device)
+    outputs = observed.outputs_on(data).cpu().numpy()
+    return {"scenes_truth": data.y.cpu().numpy(), "scenes_drawn": outputs}

@@ -4,6 +4,7 @@ A kernel K((x, y), (x', y')) is rearranged into a matrix between the pairs (x, x
 singular values (the operator-Schmidt spectrum) tell how many products a(x, x') b(y, y') it needs.
 """
 
+from functools import partial
 from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -16,7 +17,7 @@ from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.core.space import Array
-from recombine.diagnostics.risk import blank, squared_error
+from recombine.diagnostics.risk import blank_error
 from recombine.diagnostics.transport import INPUT, OUTPUT, grams, on_grid
 
 Kind = Literal["factorized", "radial", "three_valued"]
@@ -51,8 +52,6 @@ class Schmidt(NamedTuple):
     """Share of the energy that a(x, x') + b(y, y') explains: 1 for an exact sum."""
     rank: float
     """exp(entropy) of the energies: the effective number of products."""
-    terms: int
-    """Singular values above a millionth of the first: the number of products."""
 
 
 def schmidt(kernel: NDArray[Any], shape: tuple[int, int]) -> Schmidt:
@@ -60,8 +59,8 @@ def schmidt(kernel: NDArray[Any], shape: tuple[int, int]) -> Schmidt:
 
     >>> a, b = np.array([[2.0, 1], [1, 2]]), np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
     >>> s = schmidt(np.kron(a, b), (2, 3))
-    >>> round(s.product, 6), round(s.rank, 6), s.terms
-    (1.0, 1.0, 1)
+    >>> round(s.product, 6), round(s.rank, 6)
+    (1.0, 1.0)
     """
     rows, cols = shape
     if kernel.shape != (rows * cols, rows * cols) or min(shape) < 2:
@@ -88,7 +87,6 @@ def schmidt(kernel: NDArray[Any], shape: tuple[int, int]) -> Schmidt:
         product=float(energy[0]),
         sum=float(1 - (rest**2).sum() / total),
         rank=float(np.exp(-(positive * np.log(positive)).sum())),
-        terms=int((values > 1e-6 * values[0]).sum()),
     )
 
 
@@ -122,11 +120,7 @@ def kernel_between(
 
 
 def kernel_fit(
-    outputs: NDArray[Any],
-    z: NDArray[Any],
-    inside: NDArray[np.bool_],
-    kind: Kind,
-    candidates: tuple[tuple[float, ...], ...] | None = None,
+    outputs: NDArray[Any], z: NDArray[Any], inside: NDArray[np.bool_], kind: Kind
 ) -> KernelFit:
     """Kernel regression of outputs on the unique seen cells; scales are chosen on seen cells alone.
 
@@ -152,7 +146,7 @@ def kernel_fit(
     mean = y.mean(axis=0)
     y = y - mean
     best: tuple[float, tuple[float, ...], Array] | None = None
-    for scales in candidates or _candidates(kind):
+    for scales in _candidates(kind):
         k = kernel_between(kind, scales, shown, shown)
         try:
             inverse = cho_solve(cho_factor(k + JITTER * np.eye(len(k))), np.eye(len(k)))
@@ -162,10 +156,7 @@ def kernel_fit(
         loo = float(((dual / np.diag(inverse)[:, None]) ** 2).mean())
         if best is None or loo < best[0]:
             best = loo, scales, dual
-    if best is None:
-        raise Refused(
-            f"No {kind} kernel with these scales is positive definite; give other candidates."
-        )
+    assert best is not None  # the smallest scales are positive definite on any cells
     loo, scales, dual = best
     errors = flat - mean - kernel_between(kind, scales, z, shown) @ dual
     total = ((flat - mean)[~inside] ** 2).mean()
@@ -185,23 +176,19 @@ def _candidates(kind: Kind) -> tuple[tuple[float, ...], ...]:
     return tuple((s,) for s in (SCALES if kind == "radial" else SHARED))
 
 
+_by_layer = partial(Score, beside=("kernel_layers",))
+
+
 @diagnostic(
     Score("kernel_layers", "names of the layers", draw="none"),
-    Score(
+    _by_layer(
         "kernel_spectra",
         "energy of each layer's kernel in its first Schmidt terms",
         unit="share of energy",
         draw="matrix",
-        beside=("kernel_layers",),
     ),
     *(
-        Score(
-            f"kernel_{way}",
-            about.format("each layer's"),
-            unit,
-            draw="curve",
-            beside=("kernel_layers",),
-        )
+        _by_layer(f"kernel_{way}", about.format("each layer's"), unit, draw="curve")
         for way, (about, unit) in LAYERS.items()
     ),
     *(
@@ -248,7 +235,7 @@ def factorization(observed: Observed) -> Measured:
         Score(f"{kind}_{name}", about.format(kind))
         for kind in get_args(Kind)
         for name, about in FITS.items()
-    ),
+    )
 )
 def kernel_fits(observed: Observed) -> Measured:
     """Error of three kernels, fitted to outputs on seen cells, on the held-out outputs.
@@ -287,6 +274,5 @@ def kernel_risk(observed: Observed) -> Measured:
     if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():
         return {}
     fit = kernel_fit(query.y.cpu().numpy(), query.z, inside, "three_valued")
-    base = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
-    base_ood = float(base[torch.from_numpy(~inside).to(base.device)].mean())
+    base_ood = float(blank_error(query.y)[torch.from_numpy(~inside).to(query.y.device)].mean())
     return {"kernel_risk_ood": fit.ood / base_ood} if base_ood > 0 else {}

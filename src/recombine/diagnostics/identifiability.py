@@ -46,9 +46,7 @@ def slot_table(
     return table
 
 
-def slot_identifiability(
-    table: Float[np.ndarray, "blocks slots"],
-) -> tuple[float, tuple[int, ...]]:
+def slot_identifiability(table: Float[np.ndarray, "blocks slots"]) -> tuple[float, tuple[int, ...]]:
     """Score slots by a table of R², and assign a slot to each block.
 
     The score is the mean R² of blocks from their assigned slots less that from the other slots: 1

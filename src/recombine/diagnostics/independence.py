@@ -118,18 +118,15 @@ def _basis(columns: Tensor) -> Tensor:
 @shown
 @dataclass(frozen=True)
 class Parts:
-    """The finest split of a block by a change of coordinates, at the point where it splits most.
-
-    `directions` are those coordinates (rows), part by part; `sizes` is the size of each part.
-    """
+    """The finest split of a block by a change of coordinates, at the point where it splits most."""
 
     block: str
     n: int
     parts: int
     sizes: tuple[int, ...]
+    """Number of latents of each part."""
     margin: float
     """Distance from a split: the interaction across parts that the best coordinates leave."""
-    directions: np.ndarray
     point: int
 
     @property
@@ -161,16 +158,16 @@ def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[s
             within = top[point]
             for axis in range(1, n + 2):
                 within = within.index_select(axis, torch.tensor(block))
-            sizes, margin, ways = row_parts(within) if n == 0 else form_parts(within)
-            new = Parts(name, n, len(sizes), tuple(sizes), margin, ways.numpy(), point)
+            sizes, margin = row_parts(within) if n == 0 else form_parts(within)
+            new = Parts(name, n, len(sizes), tuple(sizes), margin, point)
             old = finest.get(name)
             if old is None or (-new.parts, new.margin) < (-old.parts, old.margin):
                 finest[name] = new
     return finest
 
 
-def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
-    """Split rows (outputs, dim) into groups whose ranks add up: ranks, margin, directions.
+def row_parts(jacobian: Tensor) -> tuple[list[int], float]:
+    """Split rows (outputs, dim) into groups whose ranks add up; return ranks and margin.
 
     Rows are expressed in a basis of rows; two are linked if they share a basis row. The connected
     components are the finest split into groups whose ranks add up, for any basis. Directions in the
@@ -180,7 +177,7 @@ def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
     rows = rows[np.abs(rows).max(axis=1) > RANK * max(np.abs(rows).max(), 1e-300)]
     dim = jacobian.shape[1]
     if not len(rows):
-        return [1] * dim, 0.0, torch.eye(dim, dtype=torch.float64)
+        return [1] * dim, 0.0
     _, triangle, order = qr(rows.T, mode="economic", pivoting=True)
     size = np.abs(np.diag(triangle))
     rank = int((size > SPLIT * size[0]).sum())
@@ -190,11 +187,8 @@ def row_parts(jacobian: Tensor) -> tuple[list[int], float, Tensor]:
     graph = csr_array(weights.T @ weights > SPLIT)  # basis rows that occur together in some row
     count, label = connected_components(graph, directed=False)
     sizes = [int((label == c).sum()) for c in range(count)] + [1] * (dim - rank)
-    ways = np.concatenate([basis[label == c] for c in range(count)])
-    rest = np.linalg.svd(basis)[2][rank:]
     meets = (weights.T @ weights) / np.outer(*[np.sqrt((weights**2).sum(axis=0))] * 2)
-    margin = _weakest(meets) if len(sizes) == 1 else 0.0
-    return sizes, margin, torch.from_numpy(np.concatenate([ways, rest]))
+    return sizes, _weakest(meets) if len(sizes) == 1 else 0.0
 
 
 def _weakest(meets: np.ndarray) -> float:
@@ -206,7 +200,7 @@ def _weakest(meets: np.ndarray) -> float:
     return float(min(max(connecting, default=1.0), 1.0))
 
 
-def form_parts(derivative: Tensor) -> tuple[list[int], float, Tensor]:
+def form_parts(derivative: Tensor) -> tuple[list[int], float]:
     """Split a block's derivatives (outputs, dim, dim, …) by a change of coordinates, if one exists.
 
     Fix all but two indices: every such slice S is a symmetric form. If the block is V₁ ⊕ V₂ with
@@ -219,9 +213,9 @@ def form_parts(derivative: Tensor) -> tuple[list[int], float, Tensor]:
     eye = torch.eye(dim, dtype=torch.float64)
     slices = derivative.double().movedim(-1, 0).movedim(-1, 0).reshape(dim * dim, -1).T
     if dim == 1:
-        return [1], 1.0, eye
+        return [1], 1.0
     if not slices.any():
-        return [1] * dim, 0.0, eye
+        return [1] * dim, 0.0
     if len(slices) > dim * dim:
         slices = torch.linalg.qr(slices, mode="r").R
     forms = slices.reshape(-1, dim, dim)
@@ -232,16 +226,16 @@ def form_parts(derivative: Tensor) -> tuple[list[int], float, Tensor]:
     empty = values <= SPLIT * values.max()
     margin = float(values[-2] / values.max()) if values.max() > 0 else 0.0
     if int(empty.sum()) <= 1:
-        return [dim], margin, eye
+        return [dim], margin
     centroid = right[empty].reshape(-1, dim, dim)
     generator = torch.Generator().manual_seed(0)
-    best = ([dim], eye)
+    best = [dim]
     for _ in range(DRAWS):
         weights = torch.randn(len(centroid), generator=generator, dtype=torch.float64)
         sizes, ways = _eigenspaces(torch.einsum("c,cij->ij", weights, centroid))
-        if len(sizes) > len(best[0]) and _clean(forms, sizes, ways):
-            best = (sizes, ways)
-    return best[0], margin if len(best[0]) == 1 else 0.0, best[1]
+        if len(sizes) > len(best) and _clean(forms, sizes, ways):
+            best = sizes
+    return best, margin if len(best) == 1 else 0.0
 
 
 def _eigenspaces(x: Tensor) -> tuple[list[int], Tensor]:

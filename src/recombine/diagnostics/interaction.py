@@ -7,6 +7,7 @@ products of two latents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -21,13 +22,7 @@ from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.core.show import shown
 from recombine.core.space import Array
-from recombine.diagnostics.shares import (
-    Measurement,
-    Share,
-    by_differences,
-    by_exact,
-    by_probes,
-)
+from recombine.diagnostics.shares import Measurement, Share, by_differences, by_exact, by_probes
 from recombine.diagnostics.smoothness import find_break
 from recombine.maps.derivatives import (
     KINKED,
@@ -101,7 +96,9 @@ class Interaction:
             "  change by block: " + ", ".join(f"{name} {100 * b:.0f} %" for name, b in change)
         )
         if self.collapsed:
-            lines.append("  One block makes nearly all change: small shares may be its collapse.")
+            lines.append(
+                "  One block causes nearly all change: small shares may only mean collapse."
+            )
         return "\n".join(lines)
 
 
@@ -156,11 +153,15 @@ def interaction_order(
     outputs(run, points)
     cut = partition(parts, points.shape[1])
     options: dict[str, Any] = {"loop": loop, "chunk": chunk}
-    counts = {"probes": probes, "steps": steps, "seed": seed}
+    measures: dict[Method, Callable[[], Measurement]] = {
+        "exact": lambda: by_exact(run, points, cut, up_to, seed, options),
+        "probes": lambda: by_probes(run, points, cut, up_to, probes, seed, options),
+        "differences": lambda: by_differences(run, points, cut, up_to, steps, seed),
+    }
     chosen, why = _choose(f, run, points, method)
     if chosen != "differences":
         try:
-            measurement = _measure(chosen, run, points, cut, up_to, counts, options)
+            measurement = measures[chosen]()
             problem = _doubt(run, points, cut, seed) if method == "auto" else ""
         except Refused as error:
             if method != "auto" or not (points != points[:1]).any():
@@ -171,7 +172,7 @@ def interaction_order(
         elif method == "auto" and not (points != points[:1]).any():
             why += "; kinks were not searched for, because there is only one point"
     if chosen == "differences":
-        measurement = _measure(chosen, run, points, cut, up_to, counts, options)
+        measurement = measures[chosen]()
     shares, pairs, change = measurement
     if unclear := [n for n, s in enumerate(shares) if s.value <= s.noise > tolerance]:
         raise Refused(
@@ -274,25 +275,13 @@ def _choose(f: Map, run: Map, z: Tensor, method: Method) -> tuple[Method, str]:
     return "probes", f"{z.shape[1]} latents are many"
 
 
-def _measure(
-    method: Method, f: Map, z: Tensor, blocks: Partition, up_to: int, counts: dict[str, int],
-    options: dict[str, Any],
-) -> Measurement:  # fmt: skip
-    seed = counts["seed"]
-    if method == "exact":
-        return by_exact(f, z, blocks, up_to, seed, options)
-    if method == "probes":
-        return by_probes(f, z, blocks, up_to, counts["probes"], seed, options)
-    return by_differences(f, z, blocks, up_to, counts["steps"], seed)
-
-
 MOST = 64  # points of a task at which the diagnostic measures
 
 
 @diagnostic(
     Score(
         "interaction_pairs",
-        "share of every two factors in what no sum over factors makes",
+        "share of each pair of factors in the change that no sum over factors explains",
         draw="matrix",
     ),
     Score("interaction_blocks", "share of each factor in all change of the outputs", draw="curve"),
@@ -303,38 +292,38 @@ MOST = 64  # points of a task at which the diagnostic measures
     ),
     Score("interaction_?_truth", "the same share for the targets", unit="share of change"),
 )
-def interaction(seen: Observed) -> Measured:
+def interaction(observed: Observed) -> Measured:
     """Interaction between factors in the model's output, next to that of the target.
 
     `interaction_0` says how evenly outputs depend on several factors, `interaction_1` is the share
     of change that no sum over factors explains, `interaction_2`, in continuous spaces, what
     products of two latents do not explain either. Measured by differences between query points.
     """
-    space, z = seen.task.space, seen.split.query.z
-    if len(space.factors) < 2 or len(z) < 2 or not seen.outputs.is_floating_point():
+    space, z = observed.task.space, observed.split.query.z
+    if len(space.factors) < 2 or len(z) < 2 or not observed.outputs.is_floating_point():
         return {}
-    if seen.model is None:
+    if observed.model is None:
         return {}
     rows = np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)
-    device = seen.split.query.x.device
+    device = observed.split.query.x.device
     points = torch.as_tensor(z[rows], dtype=torch.float32, device=device)
     order = 1 if any(f.levels is not None for f in space.factors) else 2
-    inputs = vmap(seen.task.inputs)
+    inputs = vmap(observed.task.inputs)
 
-    def made(z: Tensor) -> Tensor:
-        return predict(seen.model, inputs(z)).to(points)
+    def outputs_of_model(z: Tensor) -> Tensor:
+        return predict(observed.model, inputs(z)).to(points)
 
     def truth(z: Tensor) -> Tensor:
-        return vmap(seen.task.targets)(z).to(points)
+        return vmap(observed.task.targets)(z).to(points)
 
     how: dict[str, Any] = {"method": "differences", "up_to": order, "steps": 4}
     try:
-        model = interaction_order(made, points, space, **how)
+        model = interaction_order(outputs_of_model, points, space, **how)
     except Refused:  # the outputs hardly change
         return {}
     measured: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}
     measured |= {f"interaction_{n}": s.value for n, s in enumerate(model.shares)}
-    if seen.split.query.y.is_floating_point():
+    if observed.split.query.y.is_floating_point():
         try:
             shares = interaction_order(truth, points, space, **how).shares
         except Refused:  # some combinations were not measured, or the targets hardly change

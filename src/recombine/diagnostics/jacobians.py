@@ -23,7 +23,11 @@ def slot_slopes(
     axes = torch.eye(k * dim, dtype=z.dtype, device=z.device).view(-1, k, dim)
     maps, shape = [], _shape(decode, z)
     for part in z.detach().split(chunk):
-        sizes = [_slopes(decode, part, some, shape).abs().sum(dim=2) for some in axes.split(ways)]
+        sizes = []
+        for some in axes.split(ways):
+            with torch.no_grad():
+                slopes = directional(decode, part, some).reshape(len(some), len(part), *shape)
+            sizes.append(slopes.abs().sum(dim=2))
         maps.append(torch.cat(sizes).unflatten(0, (k, dim)).sum(dim=1).transpose(0, 1))
     return torch.cat(maps)
 
@@ -53,43 +57,10 @@ def separate_slopes(
     return slopes_of_slots
 
 
-def probed_slopes(
-    decode: Map,
-    z: Float[Tensor, "n k d"],
-    *,
-    probes: int = 4,
-    chunk: int = 4,
-    seed: int = 0,
-) -> Float[Tensor, "n k *places"]:
-    """Estimate the root of the sum of squared slopes, for large decoders.
-
-    Each probe takes one derivative per slot, along random signs, whatever the size of the code; the
-    mean square over probes is unbiased.
-    """
-    k = z.shape[1]
-    generator = torch.Generator().manual_seed(seed)
-    one_slot = torch.eye(k, dtype=z.dtype, device=z.device)[:, :, None]
-    maps, shape = [], _shape(decode, z)
-    for part in z.detach().split(chunk):
-        squares = []
-        for _ in range(probes):
-            signs = torch.randint(2, part.shape, generator=generator).to(z) * 2 - 1
-            slopes = _slopes(decode, part, one_slot[:, None] * signs, shape)
-            squares.append(slopes.square().sum(dim=2))
-        maps.append(torch.stack(squares).mean(dim=0).sqrt().transpose(0, 1))
-    return torch.cat(maps)
-
-
 def _shape(decode: Map, z: Tensor) -> tuple[int, ...]:
     """Return the shape of one output."""
     with torch.no_grad():
         return tuple(decode(z[:1]).shape[1:])
-
-
-def _slopes(decode: Map, z: Tensor, ways: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Differentiate along directions, each for one point or for all: (ways, n, channels, …)."""
-    with torch.no_grad():
-        return directional(decode, z, ways).reshape(len(ways), len(z), *shape)
 
 
 def shares(slopes: Float[Tensor, "n k *places"]) -> Float[Tensor, "n k *places"]:
@@ -107,27 +78,21 @@ def slot_maps(
     decode: Callable[..., Tensor],
     z: Float[Tensor, "n k d"],
     *,
-    probes: int = 0,
-    chunk: int = 4,
     separate: bool = False,
     where: Bool[Tensor, "n rows cols"] | None = None,
 ) -> Float[Tensor, "n k rows cols"]:
     """Return each slot's share of the slopes of each pixel.
 
     - decode: (n, slots, dim) slots to (n, channels, rows, columns) images
-    - probes: estimate the shares by this many random directions per slot; 0 is exact
-    - chunk: points at once, in forward mode
     - separate: `decode` decodes each pixel separately and takes the indices of some pixels as a
       second argument; the same shares then cost less, in reverse mode
     - where: pixels that are needed, if decoded separately; others count for all slots alike
     """
-    if separate:
-        if where is None:
-            where = torch.ones(len(z), *_shape(decode, z)[1:], dtype=torch.bool, device=z.device)
-        return shares(separate_slopes(decode, z, where))
-    if probes:
-        return shares(probed_slopes(decode, z, probes=probes, chunk=chunk))
-    return shares(slot_slopes(decode, z, chunk=chunk))
+    if not separate:
+        return shares(slot_slopes(decode, z))
+    if where is None:
+        where = torch.ones(len(z), *_shape(decode, z)[1:], dtype=torch.bool, device=z.device)
+    return shares(separate_slopes(decode, z, where))
 
 
 def j_ari(

@@ -63,9 +63,7 @@ def hooked(model: nn.Module, hooks: dict[str, Any]) -> Iterator[None]:
 
 
 def all_features(
-    model: nn.Module,
-    x: Shaped[Tensor, "n *shape"],
-    names: Sequence[str],
+    model: nn.Module, x: Shaped[Tensor, "n *shape"], names: Sequence[str]
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield the outputs of named modules, one row per example, in one pass if they fit.
 

@@ -9,6 +9,7 @@ function.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -41,9 +42,7 @@ def alive(matrix: Float[np.ndarray, "inputs units"]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(_matrix(matrix)).max(axis=0) > FLOOR)
 
 
-def similarity(
-    matrix: Float[np.ndarray, "inputs units"],
-) -> Float[np.ndarray, "units units"]:
+def similarity(matrix: Float[np.ndarray, "inputs units"]) -> Float[np.ndarray, "units units"]:
     """Cosine between the columns of |matrix| + 1e-7: which units read the same inputs.
 
     >>> similarity(np.array([[1.0, -2.0, 0.0], [0.0, 0.0, 3.0]])).round(3)
@@ -266,24 +265,21 @@ def layer_modules(model: nn.Module, k: int, *, outgoing: bool = False) -> list[M
     return [modules(m, k) for m in between_hidden(model, outgoing=outgoing)]
 
 
+_higher = partial(Score, better="higher")
+
+
 @diagnostic(
-    Score(
-        "eigengap_out_*",
-        "eigengap of each layer's units, compared by their outgoing weights",
-        better="higher",
-    ),
-    Score(
+    _higher("eigengap_out_*", "eigengap of each layer's units, compared by their outgoing weights"),
+    _higher(
         "eigengap_*",
         "eigengap of each layer's units, compared by their incoming weights",
-        better="higher",
         summary=True,
     ),
-    Score("modularity_excess", "mean eigengap beyond that of shuffled weights", better="higher"),
-    Score(
+    _higher("modularity_excess", "mean eigengap beyond that of shuffled weights"),
+    _higher(
         "modularity_real",
         "share of layers whose eigengap exceeds 97.5 % of shuffles",
         unit="share of layers",
-        better="higher",
     ),
     Score(
         "modularity_cross",

@@ -1,5 +1,7 @@
 """Position of a rendered bump: the pixel that differs most from the background."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,9 +19,9 @@ def peak(images: Float[Tensor, "n rows cols"], background: float) -> Int[Tensor,
     return torch.stack([strongest // cols, strongest % cols], dim=1)
 
 
-def near(a: Int[Tensor, "n 2"], b: Int[Tensor, "n 2"], within: int = 1) -> Bool[Tensor, " n"]:
-    """Return whether positions agree up to `within` pixels on both axes."""
-    return ((a - b).abs() <= within).all(dim=1)
+def near(a: Int[Tensor, "n 2"], b: Int[Tensor, "n 2"]) -> Bool[Tensor, " n"]:
+    """Return whether positions agree up to one pixel on both axes."""
+    return ((a - b).abs() <= 1).all(dim=1)
 
 
 def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]:
@@ -30,22 +32,16 @@ def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]
     return np.asarray(~np.logical_or.reduce(around))
 
 
+_share = partial(Score, unit="share of images", better="higher", share=True, summary=True)
+
+
 @diagnostic(
-    Score(
+    _share(
         "position_deep",
         "the same share, of held-out positions with no training position next to them",
-        unit="share of images",
-        better="higher",
-        share=True,
-        summary=True,
     ),
-    Score(
-        "position_*",
-        "share of images whose strongest pixel is within one pixel of the true one",
-        unit="share of images",
-        better="higher",
-        share=True,
-        summary=True,
+    _share(
+        "position_*", "share of images whose strongest pixel is within one pixel of the true one"
     ),
 )
 def position(observed: Observed) -> Measured:

@@ -26,6 +26,11 @@ def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
     return high if middle > (low + high) / 2 else low
 
 
+def blank_error(targets: Shaped[Tensor, "n *shape"]) -> Float[Tensor, " n"]:
+    """Mean squared error of each example for the constant prediction `blank`."""
+    return squared_error(targets.new_full(targets.shape, blank(targets)), targets)
+
+
 @diagnostic(
     Score(
         "risk_*",
@@ -41,8 +46,7 @@ def risk(observed: Observed) -> Measured:
     """Mean squared error inside and outside the support, raw and relative to a blank output."""
     query, inside = observed.split.query, observed.split.inside
     error = squared_error(observed.outputs, query.y).double().cpu().numpy()
-    empty = squared_error(query.y.new_full(query.y.shape, blank(query.y)), query.y)
-    base = empty.double().cpu().numpy()
+    base = blank_error(query.y).double().cpu().numpy()
     measured: Measured = {}
     for name, rows in (("id", inside), ("ood", ~inside)):
         if rows.any():

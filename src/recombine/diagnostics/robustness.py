@@ -86,12 +86,7 @@ def noisy(model: nn.Module, noise: Noise) -> nn.Sequential:
 
 
 def noise_curve(
-    model: nn.Module,
-    data: Data,
-    amounts: Sequence[float],
-    *,
-    power: float = 1.0,
-    seed: int = 0,
+    model: nn.Module, data: Data, amounts: Sequence[float], *, power: float = 1.0, seed: int = 0
 ) -> Float[np.ndarray, "amounts outputs"]:
     """Error of each output at each amount of noise on hidden units.
 
@@ -110,7 +105,6 @@ class Cut:
 
     at: float | None
     reason: str = ""
-    remaining: float = 1.0  # share of the weights that are not set to zero
 
 
 def two_modes(weights: NDArray[Any]) -> Cut:
@@ -151,8 +145,7 @@ def two_modes(weights: NDArray[Any]) -> Cut:
         return Cut(None, "one of the two modes lies outside [1e-5, 1]")
     if abs(m - n) < s + t:
         return Cut(None, f"the modes are {abs(m - n):.2f} apart, less than the sum of their widths")
-    at = float((m / s + n / t) / (1 / s + 1 / t))
-    return Cut(at, remaining=float((size >= 10**at).mean()))
+    return Cut(float((m / s + n / t) / (1 / s + 1 / t)))
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Readout:
     ) -> dict[str, float]:
         """R² of the continuous latents, accuracy of the classes, and their mean over latents."""
         _refuse_constant(truth[..., : self.latents.continuous])
-        targets = self._standard(truth)
+        targets = (truth - self.mean) / self.scale
         outputs = self.read(z)
         if self.order is not None:
             outputs = outputs[:, list(self.order)]
@@ -141,9 +141,6 @@ class Readout:
         if hits:
             scores["accuracy"] = float(np.mean(hits))
         return scores
-
-    def _standard(self, truth: Tensor) -> Tensor:
-        return (truth - self.mean) / self.scale
 
 
 def _refuse_constant(truth: Shaped[Tensor, "n k latents"]) -> None:

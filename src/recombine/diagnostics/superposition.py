@@ -1,5 +1,6 @@
 """Whether held-out outputs are the true images or mixtures of training images."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,9 @@ def superposed(
     return Explained(*explained)
 
 
+_r2 = partial(Score, unit="share of variance")
+
+
 @diagnostic(
     Score(
         "superposition_index",
@@ -81,21 +85,14 @@ def superposed(
         better="lower",
         summary=True,
     ),
-    Score(
+    _r2(
         "superposition_images",
         "R² of held-out outputs by training images of the same row and column",
-        unit="share of variance",
     ),
-    Score(
-        "superposition_truth",
-        "R² of held-out outputs by the true image",
-        unit="share of variance",
-        better="higher",
-    ),
-    Score(
+    _r2("superposition_truth", "R² of held-out outputs by the true image", better="higher"),
+    _r2(
         "superposition_perfect",
         "R² of the true images by training images of the same row and column",
-        unit="share of variance",
     ),
 )
 def superposition(observed: Observed) -> Measured:
@@ -114,16 +111,10 @@ def superposition(observed: Observed) -> Measured:
     outputs, truth, shown = (
         v.detach().cpu().numpy() for v in (observed.outputs, images, split.train.y)
     )
+    places = truth[held_out], split.query.z[held_out], split.train.z, shown
     explained, perfect = (
-        superposed(
-            drawn[held_out],
-            truth[held_out],
-            split.query.z[held_out],
-            split.train.z,
-            shown,
-            rng=np.random.default_rng(0),
-        )
-        for drawn in (outputs, truth)
+        superposed(images[held_out], *places, rng=np.random.default_rng(0))
+        for images in (outputs, truth)
     )
     if not len(explained.images):
         return {}

@@ -24,13 +24,7 @@ from recombine.core.space import Points, Space
 from recombine.core.support import Support
 from recombine.diagnostics.certificate import Certificate, show
 from recombine.diagnostics.smoothness import Break, find_break
-from recombine.diagnostics.sufficiency import (
-    EXACT,
-    as_composition,
-    drawn,
-    jacobians,
-    sufficiency,
-)
+from recombine.diagnostics.sufficiency import EXACT, as_composition, drawn, jacobians, sufficiency
 from recombine.maps.compose import Combine, Composition
 from recombine.theory.marginal import Coverage, compositional
 

@@ -1,6 +1,7 @@
 """Geometry of a layer's activations over a two-factor grid: metric and rank."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -217,8 +218,7 @@ def on_grid(observed: Observed) -> tuple[tuple[int, int], NDArray[np.int64]] | N
     return (rows, cols), np.lexsort((z[:, 1], z[:, 0]))
 
 
-def _finite(measured: Measured) -> Measured:
-    return {name: v for name, v in measured.items() if np.ndim(v) or np.isfinite(v)}
+_by_layer = partial(Score, beside=("transport_layers",))
 
 
 @diagnostic(
@@ -233,24 +233,19 @@ def _finite(measured: Measured) -> Measured:
         unit="of seen cells",
     ),
     Score("transport_layers", "names of the layers", draw="none"),
-    Score(
+    _by_layer(
         "transport_factorization",
         "angle between the factors' directions in each layer: 1 if orthogonal, 1/2 if parallel",
         draw="curve",
-        beside=("transport_layers",),
     ),
-    Score(
+    _by_layer(
         "transport_volume",
         "volume of held-out cells divided by that of seen cells in each layer",
         unit="of seen cells",
         draw="curve",
-        beside=("transport_layers",),
     ),
-    Score(
-        "transport_maps",
-        "logarithm (base 10) of each cell's volume in each layer",
-        draw="images",
-        beside=("transport_layers",),
+    _by_layer(
+        "transport_maps", "logarithm (base 10) of each cell's volume in each layer", draw="images"
     ),
 )
 def transport(observed: Observed) -> Measured:
@@ -260,23 +255,17 @@ def transport(observed: Observed) -> Measured:
     one-dimensional have no volume and are left out. `transport_maps` has the logarithm (base 10)
     of each cell's volume. `last` is the hidden layer from which the output is read.
     """
-    if (
-        (grid := on_grid(observed)) is None
-        or observed.split.inside.all()
-        or not observed.split.inside.any()
-    ):
+    grid, inside = on_grid(observed), observed.split.inside
+    if grid is None or inside.all() or not inside.any():
         return {}
     shape, order = grid
-    inside = observed.split.inside[order].reshape(shape)
+    inside = inside[order].reshape(shape)
     x, module = observed.split.query.x, observed.module
     names = stages(module, x) if module is not None else [INPUT]
-    ordered = x[torch.from_numpy(order).to(x.device)]
-    ends = [
-        metric(v.detach().cpu()[torch.from_numpy(order)].reshape(*shape, -1))
-        for v in (x, observed.outputs)
-    ]
-    hidden = metrics(module, ordered, names[1:], shape) if module is not None else []
-    metric_of_stage = [ends[0], *hidden, ends[1]]
+    at = torch.from_numpy(order)
+    first, end = (metric(v.detach().cpu()[at].reshape(*shape, -1)) for v in (x, observed.outputs))
+    hidden = metrics(module, x[at.to(x.device)], names[1:], shape) if module is not None else []
+    metric_of_stage = [first, *hidden, end]
     factorization = np.array([m.factorization for m in metric_of_stage])
     ratio = np.array([m.volume_ratio(inside) for m in metric_of_stage])
     curved = np.isfinite(ratio)
@@ -286,21 +275,20 @@ def transport(observed: Observed) -> Measured:
         [np.log10(m.volume + 1e-12) for m, k in zip(metric_of_stage, curved, strict=True) if k]
     )
     last = names.index(last_hidden(module, names)) if module is not None else None
-    return _finite(
-        {
-            "transport_layers": np.array([*names, OUTPUT])[curved],
-            "transport_factorization": factorization[curved],
-            "transport_volume": ratio[curved],
-            "transport_maps": maps.astype(np.float32),
-            "factorization_input": factorization[0],
-            "factorization_last": np.nan if last is None else factorization[last],
-            "factorization_output": factorization[-1],
-            "factorization_least": factorization[curved].min(),
-            "volume_ratio_input": ratio[0],
-            "volume_ratio_last": np.nan if last is None else ratio[last],
-            "volume_ratio_output": ratio[-1],
-        }
-    )
+    measured: Measured = {
+        "transport_layers": np.array([*names, OUTPUT])[curved],
+        "transport_factorization": factorization[curved],
+        "transport_volume": ratio[curved],
+        "transport_maps": maps.astype(np.float32),
+        "factorization_input": factorization[0],
+        "factorization_last": np.nan if last is None else factorization[last],
+        "factorization_output": factorization[-1],
+        "factorization_least": factorization[curved].min(),
+        "volume_ratio_input": ratio[0],
+        "volume_ratio_last": np.nan if last is None else ratio[last],
+        "volume_ratio_output": ratio[-1],
+    }
+    return {name: v for name, v in measured.items() if np.ndim(v) or np.isfinite(v)}
 
 
 @diagnostic(

@@ -10,7 +10,6 @@ from torch import Tensor
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.score import Score
 from recombine.core.space import Points, Space
-from recombine.core.task import Data
 from recombine.diagnostics.risk import ERROR_MAP, squared_error
 
 Cells = NDArray[np.int64]
@@ -39,24 +38,19 @@ def variance(targets: Shaped[Tensor, "n *shape"]) -> float:
     return float((truth - truth.mean(dim=0)).square().mean())
 
 
-def _fresh(observed: Observed, n: int) -> Data:
-    """Draw points from the support as training did, with a fixed seed."""
-    space, support = observed.task.space, observed.split.support
-    z = support.draw(space, n, rng=np.random.default_rng(0))
-    return observed.task.data(z, device=str(observed.split.query.x.device))
-
-
 def _shown(observed: Observed) -> Observed:
     """Restrict to query points in the support, or to fresh draws from it if they are few.
 
     Uniform draws from the whole space hardly ever hit a plane or a narrow band.
     """
-    split = observed.split
-    if split.inside.sum() >= ENOUGH or observed.task.space.listable or observed.model is None:
+    split, task = observed.split, observed.task
+    if split.inside.sum() >= ENOUGH or task.space.listable or observed.model is None:
         rows = np.flatnonzero(split.inside)
         restricted = replace(split, query=split.query.take(split.inside), inside=split.inside[rows])
         return replace(observed, split=restricted, outputs=observed.outputs[rows], known={})
-    data = _fresh(observed, max(ENOUGH, len(split.query)))
+    n = max(ENOUGH, len(split.query))
+    z = split.support.draw(task.space, n, rng=np.random.default_rng(0))
+    data = task.data(z, device=str(split.query.x.device))
     restricted = replace(split, query=data, inside=np.ones(len(data), dtype=bool))
     return replace(observed, split=restricted, outputs=observed.outputs_on(data), known={})
 
@@ -69,7 +63,7 @@ def _shown(observed: Observed) -> Observed:
         better="higher",
         summary=True,
     ),
-    Score("variance_*", "variance of the targets, summed over outputs"),
+    Score("variance_*", "variance of the targets, averaged over outputs"),
 )
 def explained(observed: Observed) -> Measured:
     """Variance-weighted R² on seen, on held-out and on all query points.

@@ -3,10 +3,8 @@
 from recombine.models import blocks as blocks
 from recombine.models import compositional as compositional
 from recombine.models import decoders as decoders
-from recombine.models import inverse as inverse
 from recombine.models import modular as modular
 from recombine.models import networks as networks
 from recombine.models import rendering as rendering
 from recombine.models import slots as slots
 from recombine.models import transformer as transformer
-from recombine.models import upsampling as upsampling

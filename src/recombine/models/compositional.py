@@ -1,4 +1,4 @@
-"""Generators f(z) = C(φ₁(z₁), …, φ_K(z_K)) with a known composition C, and monolithic ones."""
+"""Networks C(φ₁(z₁), …, φ_K(z_K)) of components with a known composition, and monolithic ones."""
 
 from functools import partial
 from math import log2
@@ -186,6 +186,11 @@ def only(part: Tensor) -> Tensor:
     return part
 
 
+def concatenated(*parts: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Concatenate vectors (n, …) and reshape them to (n, *shape)."""
+    return torch.cat(parts, dim=1).view(len(parts[0]), *shape)
+
+
 def _targets(data: Data) -> tuple[int, ...]:
     """Return the shape of the targets, or refuse what is neither vector nor image."""
     shape = tuple(data.y.shape[1:])
@@ -269,3 +274,29 @@ def monolithic(
     _sizes(width, depth, channels)
     with seeded(seed):
         return Compositional(_network(1, inputs, shape, width, depth, channels), inputs, only)
+
+
+@model
+def slotwise(
+    data: Data, *, slots: int = 4, width: int = 30, depth: int = 1, seed: int = 0
+) -> nn.Module:
+    """Read each of `slots` equal parts of the input by a ReLU network that sees no other part.
+
+    Width 30 for 4 slots is the compositional inverse in a notebook of Wiedemer et al. (2023); their
+    baseline is an `mlp` of width 120 and depth 1.
+    """
+    inputs, outputs = data.x[0].numel(), data.y[0].numel()
+    if min(slots, width, depth + 1) < 1:
+        raise Refused(
+            f"slotwise() needs slots >= 1, width >= 1 and depth >= 0; got slots={slots}, "
+            f"width={width}, depth={depth}."
+        )
+    if inputs % slots or outputs % slots:
+        raise Refused(
+            f"slotwise() needs a number of slots that divides {inputs} inputs and {outputs} "
+            f"outputs; got slots={slots}."
+        )
+    sizes = [inputs // slots, *[width] * depth, outputs // slots]
+    with seeded(seed):
+        networks = nn.Sequential(*dense_layers(*sizes, layer=partial(Affine, slots)))
+    return Compositional(networks, sizes[0], partial(concatenated, shape=tuple(data.y.shape[1:])))

@@ -1,4 +1,7 @@
-"""Decoders from a code of two factors to an image: two standard ones and one that composes."""
+"""Decoders from a code of factors to an image: three standard ones and one that composes."""
+
+from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +13,12 @@ from recombine.core.task import Data
 from recombine.models.dense import dense_layers
 
 
-def _side(data: Data) -> int:
-    shape = tuple(data.y.shape[1:])
+def square_side(shape: Sequence[int], role: str = "targets") -> int:
+    """Return the side of square gray images, or refuse others."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise Refused(
-            f"This decoder needs square gray images as targets; got shape {shape}. Use mlp, which "
-            "takes any shape."
+            f"This network needs square gray images (side, side) as {role}; got shape "
+            f"{tuple(shape)}. Use mlp, which takes any shape."
         )
     return shape[0]
 
@@ -45,7 +48,7 @@ def cnn(data: Data, *, channels: int = 64, depth: int = 4, seed: int = 0) -> nn.
     - channels, depth: channels per layer, and layers after the first
     - seed: of the initial weights
     """
-    side, size = _side(data), 7
+    side, size = square_side(data.y.shape[1:]), 7
     with seeded(seed):
         layers: list[nn.Module] = [
             nn.Flatten(),
@@ -67,6 +70,38 @@ def cnn(data: Data, *, channels: int = 64, depth: int = 4, seed: int = 0) -> nn.
     if size > side:
         layers += [nn.Upsample(size=(side, side), mode="nearest")]
     return nn.Sequential(*layers, nn.Flatten(1, 2))
+
+
+@model
+def upsampler(
+    data: Data, *, channels: Sequence[int] = (128, 128, 64), front: int = 0, seed: int = 0
+) -> nn.Module:
+    """Map the input to a map of a quarter of the image's side, double it twice, and read out.
+
+    Each doubling is a transposed convolution with batch normalization and ReLU; a convolution and a
+    sigmoid follow, so that pixels lie between 0 and 1. `front` adds a ReLU layer of so many units
+    before the map: a single linear layer fits rotations badly (Liang et al. 2025).
+    """
+    whole, inputs = square_side(data.y.shape[1:]), data.x[0].numel()
+    if whole % 4:
+        raise Refused(
+            f"upsampler() needs images with a side divisible by 4; got {whole}. Pad them, or use "
+            "mlp, which takes any shape."
+        )
+    if front < 0 or len(channels) != 3 or min(channels) < 1:
+        raise Refused(
+            "upsampler() needs three numbers of channels >= 1 and front >= 0; got "
+            f"channels={tuple(channels)}, front={front}."
+        )
+    side, hidden = whole // 4, [front] if front else []
+    with seeded(seed):
+        layers: list[nn.Module] = [nn.Flatten()]
+        layers += dense_layers(inputs, *hidden, channels[0] * side * side)
+        layers += [nn.Unflatten(1, (channels[0], side, side))]
+        for a, b in pairwise(channels):
+            layers += [nn.ConvTranspose2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.ReLU()]
+        layers += [nn.Conv2d(channels[-1], 1, 3, padding=1), nn.Sigmoid(), nn.Flatten(1, 2)]
+    return nn.Sequential(*layers)
 
 
 class Outer(nn.Module):
@@ -101,4 +136,5 @@ def outer(data: Data, *, width: int = 64, depth: int = 1, seed: int = 0) -> nn.M
             "Encode both factors alike."
         )
     with seeded(seed):
-        return Outer(data.x[0].numel(), _side(data), width, depth, float(data.y.median()))
+        side = square_side(data.y.shape[1:])
+        return Outer(data.x[0].numel(), side, width, depth, float(data.y.median()))

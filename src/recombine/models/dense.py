@@ -8,9 +8,7 @@ Layer = Callable[[int, int], nn.Module]  # inputs, outputs -> module
 
 
 def dense_layers(
-    *sizes: int,
-    between: Sequence[Callable[[], nn.Module]] = (nn.ReLU,),
-    layer: Layer = nn.Linear,
+    *sizes: int, between: Sequence[Callable[[], nn.Module]] = (nn.ReLU,), layer: Layer = nn.Linear
 ) -> list[nn.Module]:
     """Build layers of these sizes: inputs, hidden layers, outputs.
 

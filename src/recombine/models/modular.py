@@ -1,4 +1,4 @@
-"""Networks for independent subtasks: fully connected, with a bottleneck, or modular by design."""
+"""Networks for independent subtasks: fully connected, or modular by design."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from recombine.models.dense import dense_layers
 from recombine.training.noise import Noise
 
 SLOPE = 0.1  # of leaky ReLUs, below zero
-ACTIVATIONS = ("leaky", "tanh", "sigmoid", "linear")
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "leaky": partial(nn.LeakyReLU, SLOPE),
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "linear": nn.Identity,
+}
 
 
 def unit(activation: str) -> nn.Module:
     """Build an activation function by its name."""
     if activation not in ACTIVATIONS:
         raise nearest("activation", activation, ACTIVATIONS)
-    return {
-        "leaky": nn.LeakyReLU(SLOPE),
-        "tanh": nn.Tanh(),
-        "sigmoid": nn.Sigmoid(),
-        "linear": nn.Identity(),
-    }[activation]
+    return ACTIVATIONS[activation]()
 
 
 def _check(data: Data, widths: Sequence[int]) -> tuple[int, int]:
@@ -73,14 +73,6 @@ def fully_connected(
     with seeded(seed):
         layers = _chain([inputs, *widths, outputs], activation, activation != "linear", noise)
     return nn.Sequential(*layers)
-
-
-@model
-def bottleneck(
-    data: Data, *, width: int = 128, waist: int = 2, activation: str = "leaky", seed: int = 0
-) -> nn.Module:
-    """Fully connected layers with a narrow one in the middle, where modules could form."""
-    return fully_connected(data, widths=(width, waist, width), activation=activation, seed=seed)
 
 
 class Modular(nn.Module):
@@ -146,26 +138,6 @@ def _draw_as_he(networks: nn.Sequential) -> None:
             nn.init.normal_(layer.weight, std=deviation)
 
 
-@model
-def module_then_bulk(
-    data: Data,
-    *,
-    depth: int = 1,
-    width: int = 16,
-    bulk: Sequence[int] = (64, 64, 64),
-    activation: str = "leaky",
-    he: bool = False,
-    seed: int = 0,
-) -> nn.Module:
-    """Map each input by a module of `depth` small layers, followed by a fully connected block.
-
-    Deeper modules can learn the nonlinear part of the task (Qian et al. 2025).
-    """
-    return pre_modular(
-        data, width=width, depth=depth, mixer=bulk, activation=activation, he=he, seed=seed
-    )
-
-
 class Separate(nn.Module):
     """Maps each input to its own output by separate networks."""
 
@@ -196,11 +168,7 @@ class Separate(nn.Module):
 
 @model
 def separate(
-    data: Data,
-    *,
-    widths: Sequence[int] = (8, 8, 8),
-    activation: str = "leaky",
-    seed: int = 0,
+    data: Data, *, widths: Sequence[int] = (8, 8, 8), activation: str = "leaky", seed: int = 0
 ) -> nn.Module:
     """Map each input to its own output by a small network: modules by design.
 

@@ -14,20 +14,11 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.decoders import square_side
 from recombine.models.dense import dense_layers
 from recombine.training.penalties import LowRank
 
 PIECE = 32  # images decoded at once without gradients; one token per pixel takes much memory
-
-
-def _side(shape: Sequence[int], role: str) -> int:
-    """Return the side of square gray images, or refuse others."""
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise Refused(
-            f"This network needs square gray images (side, side) as {role}; got shape "
-            f"{tuple(shape)}."
-        )
-    return shape[0]
 
 
 def _flat(x: Tensor, length: int) -> Tensor:
@@ -115,7 +106,7 @@ def pixel_transformer(
 
     `depth` layers with normalization after each sum; positions are fixed sines and cosines.
     """
-    side = _side(data.y.shape[1:], "targets")
+    side = square_side(data.y.shape[1:])
     _check_width(width, heads)
     with seeded(seed):
         layers = [
@@ -131,7 +122,7 @@ def spatial_mlp(data: Data, *, width: int = 256, depth: int = 2, seed: int = 0) 
 
     The pixel transformer without attention: a coordinate network conditioned on the code.
     """
-    side = _side(data.y.shape[1:], "targets")
+    side = square_side(data.y.shape[1:])
     _check_width(width, 1)
     with seeded(seed):
         layers = [nn.Sequential(nn.Linear(width, width), nn.PReLU()) for _ in range(depth)]
@@ -154,10 +145,7 @@ class Embedding(LowRank):
 
     def images(self, tokens: Tensor | slice) -> Tensor:
         """Compute the images of some tokens; the few values carry the normalization."""
-        left, right = (
-            self.left[tokens],
-            self.right[tokens],
-        )  # (tokens, rows, k), (tokens, k, columns)
+        left, right = self.left[tokens], self.right[tokens]  # (tokens, rows, k), (tokens, k, cols)
         lengths = left.norm(dim=1) * right.norm(dim=2)
         values = self.values[tokens] / lengths.clamp(min=1e-12)
         images: Tensor = (values[:, None, :] * left) @ right
@@ -200,7 +188,7 @@ def low_rank(data: Data, *, seed: int = 0) -> nn.Module:
     It generalizes with the penalties `rank_entropy` and `stripe_variance`; without them the same
     network memorizes (Liang et al. 2025).
     """
-    side, inputs = _side(data.y.shape[1:], "targets"), data.x[0].numel()
+    side, inputs = square_side(data.y.shape[1:]), data.x[0].numel()
     if inputs != 2 * side:
         raise Refused(
             f"low_rank() needs two codes of length {side}, the side of the images; got {inputs} "
@@ -215,7 +203,7 @@ def encoder(
     data: Data, *, channels: Sequence[int] = (32, 64, 128), hidden: int = 128, seed: int = 0
 ) -> nn.Module:
     """Predict the code from an image: convolutions that halve it, a hidden layer and a readout."""
-    side = size = _side(data.x.shape[1:], "inputs")
+    side = size = square_side(data.x.shape[1:], "inputs")
     layers: list[nn.Module] = [nn.Unflatten(1, (1, side))]
     with seeded(seed):
         for a, b in pairwise([1, *channels]):

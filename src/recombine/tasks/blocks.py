@@ -19,7 +19,7 @@ KINDS = get_args(Kind)
 
 HIDDEN = 16  # tanh units of a block
 STEEP = 1.5  # standard deviation of their weights, so that they are nonlinear on [-1, 1]
-LOOKS = 4096  # points that set a generator's scale
+POINTS = 4096  # that set a generator's scale
 
 
 def block_space(blocks: int = 2, dim: int = 2) -> Space:
@@ -72,8 +72,8 @@ def generator(
             total = total + torch.einsum("...i,...j,ijo->...o", z, z, products.to(z))
         return total
 
-    looks = raw(torch.rand(LOOKS, latents, generator=source) * 2 - 1)
-    scale = float(looks.var(dim=0).mean().sqrt())
+    sample = raw(torch.rand(POINTS, latents, generator=source) * 2 - 1)
+    scale = float(sample.var(dim=0).mean().sqrt())
     return lambda z: raw(z) / scale
 
 

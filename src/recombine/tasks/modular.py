@@ -74,19 +74,12 @@ def line(count: int, reach: float = REACH) -> Space:
 
 
 @task
-def independent_sines(
-    count: int = 4,
-    slowest: float = 0.4,
-    fastest: float = 1.8,
-    seed: int = 145,
-    nested: bool = False,
-) -> Task:
+def independent_sines(count: int = 4, seed: int = 145, nested: bool = False) -> Task:
     """Apply a separate sine to each number.
 
-    The paper has 4 of them; for 8 and 16 its code says `fastest=0.8`. With `nested`, the functions
-    of a smaller task are among those of a larger one.
+    With `nested`, the functions of a smaller task are among those of a larger one.
     """
-    parts = sines(count, slowest=slowest, fastest=fastest, seed=seed, nested=nested)
+    parts = sines(count, seed=seed, nested=nested)
     a, f, phase = torch.tensor([(p.amplitude, p.frequency, p.phase) for p in parts]).T
 
     def side_by_side(z: Tensor) -> Tensor:
@@ -115,7 +108,7 @@ def gaussian_hill(sigma: float = 0.5) -> Task:
 
 
 @task
-def sine_of_sines(slowest: float = 0.8, fastest: float = 3.6, seed: int = 42) -> Task:
+def sine_of_sines(seed: int = 42) -> Task:
     """Predict z = f₃(f₁(x) + f₂(y)), the authors' three random sines, over the square [-1, 1]²."""
-    first, second, third = sines(3, slowest=slowest, fastest=fastest, seed=seed, shuffled=TILES)
+    first, second, third = sines(3, slowest=0.8, fastest=3.6, seed=seed, shuffled=TILES)
     return Task(line(2, reach=1.0), lambda z: z, lambda z: third(first(z[0]) + second(z[1]))[None])

@@ -61,13 +61,9 @@ def pictures(
 
 
 @task
-def digit_addition(
-    levels: int = 5, distance: int = 0, images: int = 8, offset: int = 0, seed: int = 0
-) -> Task:
+def digit_addition(distance: int = 0) -> Task:
     """Add two numbers shown as handwritten digits, randomly assigned to numbers."""
-    return pictures(
-        addition(levels), digits(), distance=distance, images=images, offset=offset, seed=seed
-    )
+    return pictures(addition(5), digits(), distance=distance, images=8)
 
 
 def _components(task: Task) -> int:

@@ -17,7 +17,7 @@ from recombine.core.space import Points
 from recombine.core.support import Support
 from recombine.core.task import Data, Task, task
 from recombine.tasks.drawing.sprite import labels
-from recombine.tasks.sprites import FACTORS, sprites
+from recombine.tasks.sprites import chosen_factors, sprites
 
 REACH = {"x": 0.8, "y": 0.6}  # share of the image that a coordinate from 0 to 1 spans
 
@@ -31,6 +31,7 @@ def scenes(
     largest: float = 0.38,
     shapes: int = 2,
     finer: int = 1,
+    combine: Callable[..., Tensor] | None = None,
 ) -> Task:
     """Reconstruct an image of sprites.
 
@@ -39,9 +40,17 @@ def scenes(
     run from `smallest` to smallest + (largest - smallest) / (objects + 1). The defaults are for
     small images; the paper has size=64, smallest=0.09 and largest=0.22.
 
-    Sprites may overlap, the first in front; `scene_support` excludes overlaps.
+    Sprites may overlap, the first in front; `scene_support` excludes overlaps. `combine` is as in
+    `sprites`.
     """
-    drawn = _drawn(size, objects, factors, smallest, largest, shapes, finer)
+    if size % 8 or objects < 1:
+        raise Refused(
+            f"scenes() needs objects >= 1 and a size divisible by 8, so that networks can halve "
+            f"it; got objects={objects} and size={size}."
+        )
+    largest = smallest + (largest - smallest) / (objects + 1)
+    look: dict[str, Any] = {"edges": "soft", "finer": finer, "combine": combine}
+    drawn = sprites(size, objects, factors, smallest, largest, shapes, inputs="unit", **look)
     return Task(drawn.space, drawn.targets, drawn.targets)
 
 
@@ -51,26 +60,16 @@ def scene_data(task: Task, z: Points) -> Data:
     return Data(z, images, images)
 
 
-def scene_labels(
-    z: Points,
-    size: int = 16,
-    objects: int = 2,
-    factors: str = "x,y,shape,scale,hue",
-    smallest: float = 0.2,
-    largest: float = 0.38,
-    shapes: int = 2,
-    finer: int = 1,
-) -> Tensor:
-    """Label each pixel of `scenes` by its sprite: 0 is the background, i the i-th sprite.
+def scene_labels(z: Points, **options: Any) -> Tensor:
+    """Label each pixel of `scenes(**options)`: 0 is the background, i the i-th sprite.
 
     >>> import numpy as np
     >>> scene_labels(np.array([[0.0, 1.0]]), size=8, factors="x").unique().tolist()
     [0, 1, 2]
     """
-    options = (size, objects, factors, smallest, largest, shapes, finer)
-    drawn = _drawn(*options, combine=_shares)
-    points = torch.as_tensor(drawn.space.check(z), dtype=torch.float32)
-    return labels(vmap(drawn.targets, chunk_size=4096)(points))
+    task = scenes(**options, combine=_shares)
+    points = torch.as_tensor(task.space.check(z), dtype=torch.float32)
+    return labels(vmap(task.targets, chunk_size=4096)(points))
 
 
 def scene_latents(z: Points, objects: int, factors: str, shapes: int = 2) -> tuple[Tensor, int]:
@@ -78,7 +77,7 @@ def scene_latents(z: Points, objects: int, factors: str, shapes: int = 2) -> tup
 
     The shape is a label in the last column; without that factor there is none, and the number is 0.
     """
-    order = _order(factors)
+    order = chosen_factors(factors)
     latents = torch.as_tensor(z, dtype=torch.float32).view(len(z), objects, len(order))
     if "shape" not in order:
         return latents, 0
@@ -107,7 +106,7 @@ def scene_support(
             f"scene_support() needs 0 < delta < 1 and distance >= 0; got delta={delta:g} and "
             f"distance={distance:g}."
         )
-    clear, order = apart(distance, factors=factors), _order(factors)
+    clear, order = apart(distance, factors=factors), chosen_factors(factors)
     near = Ring(band(sqrt(2) * delta), order.index("x"))
     return near & clear, clear & ~near
 
@@ -118,37 +117,11 @@ def apart(distance: float, *, factors: str = "x,y,shape,scale,hue") -> Support:
     >>> print(apart(0.34, factors="x,y"))
     apart(0.34)
     """
-    order = _order(factors)
+    order = chosen_factors(factors)
     if "x" not in order:
         raise Refused(f"apart() needs the factor x; got factors={factors!r}.")
     places = {order.index(name): reach for name, reach in REACH.items() if name in order}
     return Apart(distance, tuple(places), tuple(places.values()))
-
-
-def _order(factors: str) -> list[str]:
-    """List the factors in the order of a sprite's coordinates."""
-    return [f for f in FACTORS if f in factors.replace(" ", "").split(",")]
-
-
-def _drawn(
-    size: int,
-    objects: int,
-    factors: str,
-    smallest: float,
-    largest: float,
-    shapes: int,
-    finer: int,
-    combine: Callable[..., Tensor] | None = None,
-) -> Task:
-    """Build the task that renders scenes from latents."""
-    if size % 8 or objects < 1:
-        raise Refused(
-            f"scenes() needs objects >= 1 and a size divisible by 8, so that networks can halve "
-            f"it; got objects={objects} and size={size}."
-        )
-    look: dict[str, Any] = {"edges": "soft", "finer": finer, "combine": combine}
-    largest = smallest + (largest - smallest) / (objects + 1)
-    return sprites(size, objects, factors, smallest, largest, shapes, inputs="unit", **look)
 
 
 def _shares(*parts: Tensor) -> Tensor:

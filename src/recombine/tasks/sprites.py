@@ -51,7 +51,7 @@ def sprites(
     - finer: images are rendered this many times larger and averaged
     - combine: a composition function of the images of single sprites, instead of occlusion
     """
-    chosen = _chosen(factors)
+    chosen = chosen_factors(factors)
     scaled = _scaling(objects, chosen, smallest, largest, shapes)
     if min(size, finer, objects) < 1:
         raise Refused(
@@ -90,7 +90,7 @@ def world(objects: int = 2, factors: str = "x,y,shape,scale,hue") -> Space:
     >>> print(world(factors="x,y,scale"))
     Space(sprite1: [0, 1]^3, sprite2: [0, 1]^3)
     """
-    dim = len(_chosen(factors))
+    dim = len(chosen_factors(factors))
     return cube(**{f"sprite{k + 1}": dim for k in range(objects)})
 
 
@@ -111,7 +111,7 @@ def sprite_support(name: str, factors: str = "x,y,shape,scale,hue") -> Support:
     >>> print(sprite_support("diagonal(0.1)"))
     band(0.141421)
     """
-    chosen = _chosen(factors)
+    chosen = chosen_factors(factors)
 
     def anchor(sprite: int, at: float) -> tuple[str, tuple[float, ...]]:
         return f"sprite{sprite}", tuple(0.0 if f == "scale" else float(at) for f in chosen)
@@ -141,7 +141,7 @@ def sprite_support(name: str, factors: str = "x,y,shape,scale,hue") -> Support:
     return supports[name]
 
 
-def _chosen(factors: str) -> list[str]:
+def chosen_factors(factors: str) -> list[str]:
     """Parse factor names, in the order of `FACTORS`."""
     names = factors.replace(" ", "").split(",")
     for name in names:

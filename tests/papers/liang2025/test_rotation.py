@@ -19,7 +19,7 @@ from recombine.diagnostics.crossfade import (
     fade_share,
     look_like,
 )
-from recombine.models.upsampling import upsampler
+from recombine.models.decoders import upsampler
 from recombine.papers.liang2025.rotation import (
     Turning,
     drawing_loss,
@@ -29,7 +29,7 @@ from recombine.papers.liang2025.rotation import (
 )
 from recombine.tasks.banks.bank import Bank, digits
 from recombine.tasks.bumps import bumps
-from recombine.tasks.rotation import enlarge, exemplars, rotated_digits, rotations, turn
+from recombine.tasks.rotation import enlarge, exemplars, rotations, turn
 
 ANGLES = (0.0, 7.3, 45.0, 90.0, 133.7, 180.0, 200.2, 270.0, 359.9)
 
@@ -92,8 +92,6 @@ def test_invalid_rotations_are_refused():
         exemplars(color, [0])
     with pytest.raises(Refused, match=r"Class 4 .* got image=5000"):
         exemplars(digits(), [4], 5000)
-    with pytest.raises(Refused, match="from 1 to 10; got 11"):
-        rotated_digits(11)
     for low, high in ((0.0, 20.0), (200.0, 160.0), (300.0, 360.0)):
         with pytest.raises(Refused, match="0 < low < high < 360"):
             world(Turning(low=low, high=high), 0)
@@ -122,7 +120,7 @@ def test_the_paper_s_network_has_the_size_counted_by_hand():
 
 def test_an_upsampler_refuses_images_it_cannot_output():
     odd = Data(np.zeros((1, 2)), torch.zeros(1, 2), torch.zeros(1, 14, 14))
-    with pytest.raises(Refused, match=r"divisible by 4.*\(14, 14\)"):
+    with pytest.raises(Refused, match="divisible by 4; got 14"):
         upsampler(odd)
     with pytest.raises(Refused, match="three numbers of channels"):
         upsampler(replace(odd, y=torch.zeros(1, 16, 16)), channels=(4, 4))

@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, Evidence
-from recombine.models.modular import module_then_bulk
+from recombine.models.modular import pre_modular
 from recombine.papers.qian2025 import depth as deep
 from recombine.papers.qian2025 import extrapolation as far
 from recombine.runs.record import Record
@@ -107,7 +107,7 @@ def test_modules_are_compared_with_the_sine_of_their_input():
     rows = torch.from_numpy(result.arrays["x"])
     np.testing.assert_allclose(result.arrays["wanted"], [truth(r) for r in rows], rtol=1e-5)
     data = independent_sines(4).data(np.zeros((1, 4)))
-    model = module_then_bulk(data, depth=2, width=3, bulk=(8,), activation="linear")
+    model = pre_modular(data, depth=2, width=3, mixer=(8,), activation="linear")
     x = torch.linspace(-2, 2, 40, dtype=torch.float64)[:, None].repeat(1, 4)
     outputs = model.double().parts(x).detach().numpy()
     np.testing.assert_allclose(deep.from_affine(outputs, x.numpy()), 0, atol=1e-5)

@@ -15,7 +15,7 @@ from recombine.core.sets import everything
 from recombine.core.shapes import diagonal
 from recombine.core.space import cube
 from recombine.diagnostics.sufficiency import sufficiency
-from recombine.models.inverse import slotwise
+from recombine.models.compositional import slotwise
 from recombine.papers.wiedemer2023.figures.vectors import order_of, place_of, unexplained_by_support
 from recombine.papers.wiedemer2023.vectors import (
     PRODUCTS,

@@ -15,7 +15,7 @@ def drawn():
     task = scenes(factors="x,y")
     z = task.space.draw(40, rng=np.random.default_rng(0))
     x = (task.data(z).x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
-    return {"images": x, "masks": scene_labels(z, factors="x,y").numpy(), "latents": z}
+    return {"images": x, "masks": scene_labels(z, factors="x,y").numpy()}
 
 
 @pytest.mark.parametrize("name", ALBUMS)
@@ -27,7 +27,6 @@ def test_the_files_of_the_paper_are_read_by_name(tmp_path, drawn, name):
     np.testing.assert_allclose(joined * 255, drawn["images"].transpose(0, 3, 1, 2), atol=1e-4)
     assert parts["train"].objects == 2
     np.testing.assert_array_equal(parts["test"].masks, drawn["masks"][38:])
-    np.testing.assert_array_equal(parts["test"].latents, drawn["latents"][38:])
 
 
 def test_sizes_of_the_paper_split_a_whole_file(tmp_path, monkeypatch, drawn):
@@ -37,7 +36,7 @@ def test_sizes_of_the_paper_split_a_whole_file(tmp_path, monkeypatch, drawn):
 
 
 @pytest.mark.parametrize("layout", ["first", "floats", "masks", "channel"])
-def test_other_layouts_say_the_same(tmp_path, drawn, layout):
+def test_other_layouts_give_the_same_album(tmp_path, drawn, layout):
     np.savez(tmp_path / "a.npz", **drawn)
     other = dict(drawn)
     if layout == "first":
@@ -54,7 +53,7 @@ def test_other_layouts_say_the_same(tmp_path, drawn, layout):
     np.testing.assert_array_equal(a.masks, b.masks)
 
 
-def test_what_cannot_be_read_is_refused_with_a_way_out(tmp_path, drawn):
+def test_unreadable_files_are_refused_with_advice(tmp_path, drawn):
     with pytest.raises(Refused, match=r"4_obj_sprites.npz.*--data-dir"):
         album("sprites", tmp_path)
     with pytest.raises(Refused, match="clevr6"):
@@ -90,9 +89,6 @@ def spoiled(drawn, name, value, at=(3, 2, 1)):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda d: {**d, "latents": d["latents"][:-1]}, "39, 4.* for 40 scenes"),
-        (lambda d: spoiled(d, "latents", np.nan), "finite numbers per scene"),
-        (lambda d: {**d, "latents": np.array(["a"] * 40)}, "type <U1"),
         (lambda d: spoiled(d, "masks", np.nan), "masks that are not finite"),
         (lambda d: spoiled(d, "masks", np.inf), "masks that are not finite"),
         (lambda d: spoiled(d, "masks", 0.5), "not whole numbers from 0"),
@@ -102,9 +98,7 @@ def spoiled(drawn, name, value, at=(3, 2, 1)):
         (lambda d: {name: v[:0] for name, v in d.items()}, "shape"),
     ],
 )
-def test_labels_and_latents_that_do_not_fit_the_scenes_are_refused(
-    tmp_path, drawn, change, sentence
-):
+def test_labels_that_do_not_fit_the_scenes_are_refused(tmp_path, drawn, change, sentence):
     np.savez(tmp_path / "a.npz", **change(drawn))
     with pytest.raises(Refused, match=sentence):
         album("a.npz", tmp_path)

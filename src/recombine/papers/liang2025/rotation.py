@@ -125,7 +125,7 @@ def strip(cfg: Turning, task: Task, model: nn.Module) -> dict[str, Any]:
 )
 def rotation(cfg: Turning, seeds: Sequence[int]) -> list[Result]:
     """A decoder of a rotated digit is tested on a gap of held-out angles."""
-    from recombine.models.upsampling import upsampler
+    from recombine.models.decoders import upsampler
     from recombine.runs.trial import trial
     from recombine.training.fit import cosine
 

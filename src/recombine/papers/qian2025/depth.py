@@ -77,10 +77,10 @@ def from_affine(
 
 def build(cfg: Deep, data: Data, seed: int) -> nn.Module:
     """Build the network of a config."""
-    from recombine.models.modular import module_then_bulk
+    from recombine.models.modular import pre_modular
 
     bulk = (cfg.bulk,) * 3
-    return module_then_bulk(data, depth=cfg.depth, width=cfg.width, bulk=bulk, he=cfg.he, seed=seed)
+    return pre_modular(data, depth=cfg.depth, width=cfg.width, mixer=bulk, he=cfg.he, seed=seed)
 
 
 def module_outputs(trained: Trained) -> Measured:

@@ -75,13 +75,12 @@ def world(cfg: Surface, seed: int) -> tuple[Task, Support, Support]:
 
 def build(cfg: Surface, data: Data, seed: int) -> nn.Module:
     """Build the network of a config, of the paper's size."""
-    from recombine.models.modular import bottleneck, fully_connected, pre_modular
+    from recombine.models.modular import fully_connected, pre_modular
 
     if cfg.network == "modular":
         return pre_modular(data, seed=seed)
-    if cfg.network == "full":
-        return fully_connected(data, widths=(128, 128, 128), seed=seed)
-    return bottleneck(data, seed=seed)
+    middle = 128 if cfg.network == "full" else 2
+    return fully_connected(data, widths=(128, middle, 128), seed=seed)
 
 
 def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measured:

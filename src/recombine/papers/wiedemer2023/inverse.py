@@ -53,8 +53,8 @@ def inverse(cfg: Inverse, seeds: Sequence[int]) -> list[Result]:
     """Train a network to read the latents of four slots and test it on all combinations."""
     import torch
 
+    from recombine.models.compositional import slotwise
     from recombine.models.decoders import mlp
-    from recombine.models.inverse import slotwise
     from recombine.runs.trial import splits, trial
     from recombine.tasks.vectors import concatenated_vectors
     from recombine.training.fit import cosine

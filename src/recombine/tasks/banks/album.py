@@ -23,7 +23,6 @@ PARTS = ("train", "choose", "test")
 
 IMAGES = ("images", "image", "imgs", "x")
 MASKS = ("masks", "mask", "labels", "segmentation")
-LATENTS = ("latents", "latent", "z", "factors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +31,13 @@ class Album:
 
     images: NDArray[np.float32]  # (n, channels, height, width), from 0 to 1
     masks: NDArray[np.int64] | None = None  # (n, height, width)
-    latents: NDArray[np.float64] | None = None  # (n, …)
 
     def __len__(self) -> int:
         return len(self.images)
 
     def take(self, rows: slice) -> Album:
         """Keep some of the scenes."""
-        masks = None if self.masks is None else self.masks[rows]
-        return Album(self.images[rows], masks, None if self.latents is None else self.latents[rows])
+        return Album(self.images[rows], None if self.masks is None else self.masks[rows])
 
     @property
     def objects(self) -> int:
@@ -58,7 +55,7 @@ def album(name: str, folder: Path, part: str = "train") -> Album:
 
     The authors of Brady et al. 2024 offer both files for download; put `4_obj_sprites.npz` or
     `clevr_6.npz` into the folder as they are. Another file needs an array `images`, may have
-    `masks` and `latents`, and is split 90 : 5 : 5.
+    `masks`, and is split 90 : 5 : 5.
     """
     if part not in PARTS:
         raise nearest("part", part, PARTS)
@@ -86,19 +83,15 @@ def album(name: str, folder: Path, part: str = "train") -> Album:
 def _read(path: Path) -> Album:
     """Read a file whose arrays have one of the usual names and layouts."""
     with reading(path, "Download it again."), path.open("rb") as file:
-        arrays = unpack(file, MOST_BYTES, (*IMAGES, *MASKS, *LATENTS))
-    images, masks, latents = (_first(arrays, names) for names in (IMAGES, MASKS, LATENTS))
+        arrays = unpack(file, MOST_BYTES, (*IMAGES, *MASKS))
+    images, masks = (_first(arrays, names) for names in (IMAGES, MASKS))
     if images is None:
         raise Refused(
             f"{path} holds no array called {IMAGES[0]}; it needs one, (n, height, width, 3) bytes "
             "or numbers from 0 to 1."
         )
     pixels = _pixels(images, path)
-    return Album(
-        pixels,
-        None if masks is None else _labels(masks, pixels.shape, path),
-        None if latents is None else _latents(latents, len(pixels), path),
-    )
+    return Album(pixels, None if masks is None else _labels(masks, pixels.shape, path))
 
 
 def _first(arrays: Mapping[str, Any], names: Sequence[str]) -> NDArray[Any] | None:
@@ -144,13 +137,3 @@ def _labels(m: NDArray[Any], shape: tuple[int, ...], path: Path) -> NDArray[np.i
     if (labels != m).any() or labels.min() < 0:
         raise Refused(f"{path} has labels that are not whole numbers from 0; count objects from 1.")
     return labels
-
-
-def _latents(z: NDArray[Any], n: int, path: Path) -> NDArray[np.float64]:
-    """Return the latents of every scene."""
-    if z.dtype.kind not in "buif" or z.shape[:1] != (n,) or not np.isfinite(z).all():
-        raise Refused(
-            f"{path} has latents of shape {z.shape} and type {z.dtype} for {n} scenes; give one "
-            "row of finite numbers per scene, or leave them out."
-        )
-    return z.astype(np.float64)

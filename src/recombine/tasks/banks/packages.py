@@ -266,12 +266,7 @@ _NPM = ("npm", "pack", "--ignore-scripts", "--fetch-retries=1", "--fetch-retry-m
 SOURCES = {
     s.name: s
     for s in (
-        Source(
-            "digits",
-            "1,797 digits of 8 × 8 gray pixels, 10 classes",
-            "BSD",
-            "scikit-learn",
-        ),
+        Source("digits", "1,797 digits of 8 × 8 gray pixels, 10 classes", "BSD", "scikit-learn"),
         Source(
             "glyphs",
             "744 glyphs of 32 × 32 gray pixels: 62 signs × 3 families × 2 weights × 2 slants",
