@@ -75,20 +75,19 @@ def test_sigmoid_masks_add_slots_and_softmax_masks_do_not():
 def test_slot_attention_orders_slots_as_it_was_started():
     data = images(8)
     model = slot_attention(data, slots=3, **SMALL)
-    order = [2, 0, 1]
-    z = model.encode(data.x)
-    model.attention.noise = model.attention.noise[order]
-    turned = model.encode(data.x)
+    start, order = torch.randn(4, 3, 4), [2, 0, 1]
+    z, turned = model.encode(data.x, start), model.encode(data.x, start[:, order])
     torch.testing.assert_close(z[:, order], turned)
     assert not torch.allclose(z, turned)
     torch.testing.assert_close(model.decode(z), model.decode(turned))
 
 
-def test_all_images_have_the_same_initial_slots():
+def test_initial_slots_are_fixed_or_random():
     data = images(8)
-    model = slot_attention(data, **SMALL)
-    assert torch.equal(model(data.x), model(data.x))
-    torch.testing.assert_close(model(data.x)[:2], model(data.x[:2]))
+    fixed, random = (slot_attention(data, initial=i, **SMALL) for i in ("fixed", "random"))
+    assert torch.equal(fixed(data.x), fixed(data.x))
+    assert not torch.equal(random(data.x), random(data.x))
+    torch.testing.assert_close(fixed(data.x)[:2], fixed(data.x[:2]))
 
 
 def test_smaller_broadcasts_reach_the_size_of_the_image():

@@ -18,7 +18,7 @@ from recombine.core.task import Data
 from recombine.maps.slots import Work
 from recombine.models.attention import fourier
 from recombine.models.slots import slot_autoencoder
-from recombine.models.transformer import SPRITES, transformer_autoencoder
+from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, transformer_autoencoder
 from recombine.training.ensemble import Objective
 from recombine.training.fit import fit
 from recombine.training.loss import mse, sum_of_squares
@@ -44,10 +44,20 @@ def count(module) -> int:
 # counts
 
 
-def test_parameters_are_counted_as_in_the_paper():
-    model = transformer_autoencoder(images(64, 1), **SPRITES)
-    assert (count(model.encoder), count(model.decoder)) == (365_888, 2_980_359)
-    assert count(model) == 365_888 + 2_980_359
+@pytest.mark.parametrize(
+    ("side", "depth", "options", "reading", "drawing"),
+    [
+        (64, 3, SPRITES, 365_888, 2_980_359),
+        (128, 3, CLEVR6, 1_444_736, 3_046_407),
+        # theirs has unused convolutions and positions, too
+        (16, 768, CLEVRTEX, 2_101_248 - (4_864 + 3 * 102_464 + 102_464) - 640, 8_091_540),
+    ],
+    ids=["sprites", "clevr6", "clevrtex"],
+)
+def test_parameters_are_counted_as_in_the_paper(side, depth, options, reading, drawing):
+    model = transformer_autoencoder(images(side, 1, depth), **options)
+    assert (count(model.encoder), count(model.decoder)) == (reading, drawing)
+    assert count(model) == reading + drawing
 
 
 def test_baselines_are_counted_as_in_the_paper():

@@ -31,7 +31,8 @@ def _xavier(module: nn.Module) -> None:
 class Backbone(nn.Module):
     """Maps an image to tokens: 5×5 convolutions, positions, a norm and two dense layers.
 
-    The norm is over each token, or over all tokens of an image at once ("joint").
+    Without convolutions, pixels (such as features of another network) are the tokens. The norm is
+    over each token, or over all tokens of an image at once ("joint").
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Backbone(nn.Module):
         super().__init__()
         self.joint = norm == "joint"
         layers: list[nn.Module] = []
-        widths = [depth, *[channels] * (len(strides) - 1), width]
+        widths = [depth, *[channels] * (len(strides) - 1), width] if strides else [depth]
         for (a, b), stride in zip(pairwise(widths), strides, strict=True):
             layers += [nn.Conv2d(a, b, 5, stride, 2), nn.GELU()]
             side = (side - 1) // stride + 1
-        self.convolutions = nn.Sequential(*layers, Place(side, width))
-        self.mlp = _mlp(width, width, width)
+        if strides:
+            layers.append(Place(side, width))
+        self.convolutions = nn.Sequential(*layers)
+        self.mlp = _mlp(widths[-1], widths[-1], width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, depth, side, side) to (n, tokens, width)."""
@@ -191,7 +194,9 @@ class DecoderLayer(nn.Module):
 
         # One product per head for all slots of all images; one per image would be slow.
         keys_values = self.key_value(self.norm_slots(slots)).view(n * k, 2, heads, inner // heads)
-        key, value = keys_values.permute(1, 2, 0, 3).unbind()  # (heads, n · slots, inner / heads)
+        key, value = keys_values.permute(1, 2, 0, 3).unbind(
+            dim=0
+        )  # (heads, n · slots, inner / heads)
         key = key * self.scale
         query_weight = self.query.weight.view(heads, inner // heads, -1)
         out_weight = self.out.weight.view(-1, heads, inner // heads).permute(1, 2, 0)

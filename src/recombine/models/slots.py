@@ -15,6 +15,7 @@ from recombine.models.dense import dense_layers
 
 SMALL = 4  # side of the map between convolutions and dense layers
 Masks = Literal["softmax", "sigmoid"]
+Initial = Literal["fixed", "random"]
 
 
 def image_shape(data: Data) -> tuple[int, int]:
@@ -124,11 +125,13 @@ class Tokens(nn.Module):
 class SlotAttention(nn.Module):
     """Iterated attention in which slots compete for pixels (Locatello et al. 2020)."""
 
-    noise: Tensor  # (slots, dim), of the initial slots
+    noise: Tensor  # (slots, dim)
 
-    def __init__(self, inputs: int, slots: int, dim: int, iterations: int, hidden: int) -> None:
+    def __init__(
+        self, inputs: int, slots: int, dim: int, iterations: int, hidden: int, initial: Initial
+    ) -> None:
         super().__init__()
-        self.dim, self.iterations = dim, iterations
+        self.slots, self.dim, self.iterations, self.initial = slots, dim, iterations, initial
         self.mean = nn.Parameter(torch.randn(dim) * dim**-0.5)
         self.spread = nn.Parameter(torch.zeros(dim))  # log of a standard deviation
         self.register_buffer("noise", torch.randn(slots, dim))
@@ -138,11 +141,18 @@ class SlotAttention(nn.Module):
         self.update = nn.GRUCell(dim, dim)
         self.refine = nn.Sequential(nn.LayerNorm(dim), *dense_layers(dim, hidden, dim))
 
-    def forward(self, h: Tensor) -> Tensor:
-        """Map (n, pixels, inputs) to (n, slots, dim) slots, from the same initial slots."""
+    def start(self, n: int) -> Tensor:
+        """Return initial slots: noise drawn once ("fixed") or for each image ("random")."""
+        noise = self.noise.expand(n, -1, -1)
+        if self.initial == "random":
+            noise = torch.randn_like(noise)
+        return self.mean + self.spread.exp() * noise
+
+    def forward(self, h: Tensor, start: Tensor | None = None) -> Tensor:
+        """Map (n, pixels, inputs) to (n, slots, dim) slots, from initial slots `start`."""
         h = self.tokens(h)
         keys, values = self.key(h) * self.dim**-0.5, self.value(h)
-        z = self.mean + self.spread.exp() * self.noise.expand(len(h), -1, -1)
+        z = self.start(len(h)) if start is None else start
         for _ in range(self.iterations):
             share = (self.query(z) @ keys.mT).softmax(dim=1) + 1e-8  # slots compete for a pixel
             read = (share / share.sum(dim=2, keepdim=True)) @ values
@@ -162,9 +172,9 @@ class Attentive(Layered):
         self.encoder, self.attention, self.decoder = encoder, attention, decoder
         self.how = masks
 
-    def encode(self, x: Tensor) -> Tensor:
-        """Encode into slots."""
-        z: Tensor = self.attention(self.encoder(x))
+    def encode(self, x: Tensor, start: Tensor | None = None) -> Tensor:
+        """Encode into slots, from initial slots `start`."""
+        z: Tensor = self.attention(self.encoder(x), start)
         return z
 
     def layers(self, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -205,6 +215,7 @@ def slot_attention(
     iterations: int = 3,
     hidden: int = 32,
     masks: Masks = "softmax",
+    initial: Initial = "fixed",
     halvings: int = 0,
     broadcast: int | None = None,
     seed: int = 0,
@@ -214,6 +225,7 @@ def slot_attention(
     - channels, hidden: of the convolutions, and of the update of slots
     - iterations: of Slot Attention
     - masks: "softmax" over slots, or "sigmoid", which makes the decoder a sum over slots
+    - initial: draw the noise of initial slots once ("fixed") or for each image ("random")
     - halvings: how many of the encoder's four 5×5 convolutions halve the image
     - broadcast: side of the map that a slot is repeated over (default: the image's side; a half or
       a quarter costs less). Four 5×5 convolutions, the last of which double it where needed, and a
@@ -241,9 +253,13 @@ def slot_attention(
         for i in range(4):
             stride = 2 if i < halvings else 1
             convolutions += [nn.Conv2d(channels if i else depth, channels, 5, stride, 2), nn.ReLU()]
-        place = Place(side // 2**halvings, channels)
-        encoder = [*convolutions, place, nn.Flatten(2), Tokens(channels)]
-        attention = SlotAttention(channels, slots, dim, iterations, hidden)
+        encoder = [
+            *convolutions,
+            Place(side // 2**halvings, channels),
+            nn.Flatten(2),
+            Tokens(channels),
+        ]
+        attention = SlotAttention(channels, slots, dim, iterations, hidden, initial)
         decoder: list[nn.Module] = [Spread(broadcast), Place(broadcast, dim)]
         for i in range(4):
             a = channels if i else dim

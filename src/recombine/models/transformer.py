@@ -163,11 +163,11 @@ def transformer_autoencoder(
     - drawing: units of the layers after the last attention
     - drawing_channels, broadcast, doublings: of the broadcast decoder
 
-    Defaults suit 16×16 pixels. `SPRITES` holds the options of Brady et al. (2024), which differ
-    from our defaults: width=None; deviation="half_exp" is ½ eˢ, where ours takes s as the log of a
-    variance; sample="always" samples codes in evaluation too; scale="query" divides products by the
-    root of the whole query's width, not of a head's; norm="joint" normalizes all tokens of an image
-    at once.
+    Defaults suit 16×16 pixels. `SPRITES`, `CLEVR6` and `CLEVRTEX` hold the options of Brady et al.
+    (2024), which differ from our defaults: width=None; deviation="half_exp" is ½ eˢ, where ours
+    takes s as the log of a variance; sample="always" samples codes in evaluation too;
+    scale="query" divides products by the root of the whole query's width, not of a head's;
+    norm="joint" normalizes all tokens of an image at once.
     """
     depth, side = image_shape(data)
     for what, name, kind in (
@@ -278,9 +278,14 @@ def _broadcast_side(side: int, broadcast: int | None, doublings: int) -> int:
     return small
 
 
-# The options of Brady et al. (2024) for their sprites, images of 64×64 pixels.
-SPRITES: dict[str, Any] = {"width": None, "deviation": "half_exp", "sample": "always"}
-SPRITES |= {"scale": "query", "norm": "joint", "strides": (1, 1, 1, 1), "layers": 5, "heads": 4}
-SPRITES |= {"query": 180, "inner": 516, "hidden": (2064, 360), "drawing": (180, 180), "octaves": 8}
-SPRITES |= {"drawing_layers": 2, "drawing_heads": 12, "broadcast": 8, "doublings": 4}
-SPRITES |= {"slots": 5, "dim": 32, "channels": 32}
+_PAPER: dict[str, Any] = {"width": None, "deviation": "half_exp", "sample": "always"}
+_PAPER |= {"scale": "query", "norm": "joint", "strides": (1, 1, 1, 1), "layers": 5, "heads": 4}
+_PAPER |= {"query": 180, "inner": 516, "hidden": (2064, 360), "drawing": (180, 180), "octaves": 8}
+_PAPER |= {"drawing_layers": 2, "drawing_heads": 12, "broadcast": 8, "doublings": 4}
+
+# The options of Brady et al. (2024) for each of their data sets; images have a side of 64, 128 and
+# 16 pixels, the last with 768 features of another network as channels.
+SPRITES: dict[str, Any] = {**_PAPER, "slots": 5, "dim": 32, "channels": 32}
+CLEVR6: dict[str, Any] = {**_PAPER, "slots": 7, "dim": 64, "channels": 64}
+CLEVRTEX: dict[str, Any] = {**_PAPER, "slots": 11, "dim": 64, "strides": (), "query": 360}
+CLEVRTEX |= {"hidden": (2064, 1440), "drawing": (3072,)}

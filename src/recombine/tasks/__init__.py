@@ -2,6 +2,7 @@
 
 from recombine.tasks import blocks as blocks
 from recombine.tasks import bumps as bumps
+from recombine.tasks import image_grid as image_grid
 from recombine.tasks import interactions as interactions
 from recombine.tasks import modular as modular
 from recombine.tasks import pictures as pictures
