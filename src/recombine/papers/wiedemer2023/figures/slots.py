@@ -8,7 +8,7 @@ import numpy as np
 from recombine.core.registry import figure
 from recombine.report.colors import HELD, INK, LINES, MUTED, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, picture, seed_rows
+from recombine.report.plot import Arrays, picture_row, score_panels
 from recombine.runs.record import Record
 
 GROUPS = {"id": ("training band", SEEN), "ood": ("held out", HELD)}
@@ -25,12 +25,6 @@ def label(config: Mapping[str, Any]) -> str:
     return f"{model}{'with' if config['consistency'] else 'without'} consistency"
 
 
-def values(records: Sequence[Record], score: str, group: str) -> list[float]:
-    """Return a score on one kind of scenes; recombined scenes are all held out."""
-    key = score if (score, group) == ("r2_recombined", "ood") else f"{score}_{group}"
-    return [r.scores[key] for r in records if key in r.scores]
-
-
 @figure("wiedemer2023.slots")
 def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Scores on scenes of the training band and on held-out combinations, with and without
@@ -42,21 +36,8 @@ def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure
             groups.setdefault(label(r.config), []).append(r)
     if not groups:
         return None
-    names = sorted(groups, reverse=True)  # without comes first
-    left, wide, gap, height = 150, 168, 28, 44 * len(names)
-    figure = Figure(left + len(SCORES) * (wide + gap), height + 88)
-    for s, (score, title) in enumerate(SCORES.items()):
-        axes = figure.place(left + s * (wide + gap), 50, wide, height)
-        rows = {
-            name: {group: values(groups[name], score, group) for group in GROUPS} for name in names
-        }
-        seed_rows(axes, rows, {group: color for group, (_, color) in GROUPS.items()})
-        axes.set(title=title)
-        axes.set(xgrid=True)
-        if s:
-            axes.set(ynames=[])
-    figure.legend(left, 14, dict(GROUPS.values()))
-    return figure
+    rows = {name: groups[name] for name in sorted(groups, reverse=True)}  # without comes first
+    return score_panels(rows, SCORES, GROUPS, left=150, row=44)
 
 
 @figure("wiedemer2023.slots")
@@ -91,9 +72,8 @@ def _blocks(blocks: Mapping[bool, Mapping[str, Any]]) -> Figure:
             color = INK if r < 2 else MUTED
             figure.words(left - 10, y + side / 2, name, color=color, align="end")
             for g, group in enumerate(GROUPS):
-                for i, image in enumerate(_images(arrays, group, r)):
-                    x = left + g * (many * side + gap) + i * side
-                    picture(figure.place(x + 1, y + 1, side - 2, side - 2), image)
+                images = _images(arrays, group, r)
+                picture_row(figure, left + g * (many * side + gap), y, side, images)
     return figure
 
 
