@@ -86,7 +86,7 @@ def cell(records: Evidence[Record], run: str, score: str) -> float:
 
 
 def cells(*, zero: bool) -> list[tuple[Kind, str]]:
-    """List the shares that are zero by a generator's order, or those that are not."""
+    """List the shares that a generator's order makes zero, or all others."""
     return [
         (kind, f"r{n}")
         for kind, order in ORDERS.items()
@@ -139,7 +139,7 @@ add(
     source="ours: a pilot gave 3e-31 or less, and 1.6e-2 or more",
 )
 def differences_tell_sums_from_the_rest(records: Evidence[Record]) -> float:
-    """Finite differences across blocks are zero for sums over blocks and for nothing else."""
+    """Finite differences across blocks are zero for sums over blocks and no other generators."""
     sums = [kind for kind, order in ORDERS.items() if order is not None and order < 2]
     high = max(cell(records, kind, "defect") for kind in sums)
     low = min(cell(records, kind, "defect") for kind in ORDERS if kind not in sums)

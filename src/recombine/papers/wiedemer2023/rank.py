@@ -174,12 +174,12 @@ def rank(cfg: Rows) -> Result:
     return Result({name: float(value) for name, value in numbers.items()}, arrays)
 
 
-add = claims("wiedemer2023.rank")
-
-
 def cases(*names: str) -> dict[str, dict[str, str]]:
     """List the runs of some cases."""
     return {name: {"case": name} for name in names}
+
+
+add = claims("wiedemer2023.rank")
 
 
 @add(
@@ -201,9 +201,7 @@ def ranks_are_as_derived(records: Evidence[Record]) -> float:
 
 add(
     name="the_sum_of_jacobians_misleads",
-    sentence=(
-        "Jacobians can cancel in the paper's sum although the stacked ones determine the component."
-    ),
+    sentence="In the paper's sum, Jacobians can cancel although their stack determines the output.",
     score="stack_1 - sum_1",
     above=17.5,
     what="rank of the stack minus rank of the sum, of 18",
@@ -220,16 +218,14 @@ add(
     source="ours: 15 and 18 of 18, derived by hand",
 )
 def a_third_plane_shows_what_was_hidden(records: Evidence[Record]) -> float:
-    """A third plane, with the front sprite elsewhere, determines the rest of the back sprite."""
+    """A third plane with the front sprite elsewhere determines the rest of the back sprite."""
     rank = records.scores("stack_2")
     return 18 - rank["saturated_three_planes"][0] if rank["saturated_planes"][0] < 18 else 18.0
 
 
 add(
     name="the_certificate_names_that_plane",
-    sentence=(
-        "Given two planes, the certificate proposes a third one that determines the back sprite."
-    ),
+    sentence="Given two planes, the certificate proposes a third that determines the back sprite.",
     score="18 - repaired_2",
     below=0.5,
     what="missing rank with the proposed plane, of 18",
@@ -239,7 +235,7 @@ add(
 )
 add(
     name="opacity_violates_the_condition",
-    sentence=("Of a back component with opacity, no support determines more than color × opacity."),
+    sentence="Of a back component with opacity, no support determines more than color × opacity.",
     score="stack_2",
     below=18.5,
     what="largest rank of the back component, of 24",
@@ -248,9 +244,7 @@ add(
 )
 add(
     name="the_ground_of_an_occluder_is_never_determined",
-    sentence=(
-        "Under hard occlusion, no random support determines the background of the front component."
-    ),
+    sentence="Under hard occlusion, random pairs never determine the front component's background.",
     score="stack_1",
     below=3.5,
     what="rank of the front component, of 18",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import Evidence, Run, claim, claims
+from recombine.core.claim import Evidence, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import band, cross, everything
@@ -88,20 +88,14 @@ def conditioning(certificate: Certificate) -> dict[str, float]:
 
 @experiment(
     smoke={
-        "latents": 1,
-        "outputs": 3,
-        "width": 4,
-        "samples": 64,
-        "asked": 128,
-        "steps": 3,
-        "tried": 2,
+        "latents": 1, "outputs": 3, "width": 4, "samples": 64, "asked": 128, "steps": 3, "tried": 2,
     },
     paper={"samples": 10_000, "batch": 512, "steps": 100_000},
     scores=[
         Score("rank_missing", "rank missing for sufficient support", better="lower"),
         Score("sigma_min", "smallest singular value per partner", better="higher"),
     ],
-)
+)  # fmt: skip
 def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
     """Train a network on some pairs of two random components and test it on all pairs."""
     from recombine.diagnostics.sufficiency import sufficiency
@@ -164,10 +158,10 @@ MONOLITHIC = {
 }
 PILOT = "bounds are based on pilots of 1 to 3 seeds"
 
-on_all_pairs = claims("wiedemer2023.vectors", score="r2_all", what="R² on all pairs", oracle=PILOT)
+add = claims("wiedemer2023.vectors")
+on_all_pairs = partial(add, score="r2_all", what="R² on all pairs", oracle=PILOT)
 
-claim(
-    "wiedemer2023.vectors",
+add(
     name="vectors_are_fitted",
     sentence="Both networks fit their training pairs, for every composition and support.",
     score="r2_id",
@@ -194,8 +188,7 @@ on_all_pairs(
     runs={"monolithic": {**SUPPORTS["corner"], "model": "monolithic"}},
     source="ours: a pilot gave 0.562",
 )
-claim(
-    "wiedemer2023.vectors",
+add(
     name="a_product_at_the_corner_has_full_rank",
     sentence="For products, a cross through the corner satisfies the rank condition.",
     score="rank_missing",
@@ -208,8 +201,7 @@ claim(
 )
 on_all_pairs(
     name="full_rank_is_not_enough",
-    sentence="Trained on that cross, compositional networks of products do not generalize, "
-    "although the rank is full.",
+    sentence="Trained on that cross, compositional networks fail to generalize despite full rank.",
     below=0.0,
     runs=run("product", "corner"),
     source="ours: pilots gave -10.5; -18.8, -23.0, -19.7",
@@ -247,8 +239,7 @@ on_all_pairs(
 )
 on_all_pairs(
     name="soft_occlusion_of_vectors_tells_nothing",
-    sentence="Under soft occlusion, a monolithic network trained on a cross generalizes about as "
-    "well.",
+    sentence="Under soft occlusion, a monolithic network trained on a cross does about as well.",
     compare="compositional - monolithic",
     below=0.1,
     what="R² of two networks minus R² of one, on all pairs",
@@ -272,8 +263,7 @@ def rank_correlation(a: Array, b: Array) -> float:
     return float(np.corrcoef(first, second)[0, 1].round(12))
 
 
-@claim(
-    "wiedemer2023.vectors",
+@add(
     above=0.5,
     what="rank correlation over seven runs",
     runs=PRODUCTS,
@@ -286,9 +276,7 @@ def rank_correlation(a: Array, b: Array) -> float:
     ),
 )
 def conditioning_predicts_success(records: Evidence[Record]) -> list[float]:
-    """The larger the certificate's smallest singular value, the better networks of products
-    generalize.
-    """
+    """For products, R² on all pairs rises with the certificate's smallest singular value."""
     sigma, r2 = (
         np.stack([*records.scores(name).values()], axis=1)  # (seeds, runs)
         for name in ("sigma_min", "r2_all")

@@ -12,7 +12,6 @@ from recombine.runs.record import Record
 GENERATORS = ("disjoint", "additive", "bilinear", "entangled")
 PENALTIES = {"none": "no penalty", "n0": "order 0", "n1": "order 1", "n2": "order 2"}
 FLOOR = 1e-4  # smaller shares are drawn here
-MATCHED = "R² of matched slots - R² of other slots"
 
 
 def fewest(records: Sequence[Record]) -> int:
@@ -56,8 +55,7 @@ def slots_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     axes = figure.place(190, 12, 290, height)
     seed_rows(axes, rows, {"sis": SEEN})
     axes.mark("x", 0.95)
-    axes.set(xlim=(-0.03, 1.03))
-    axes.set(xlabel=MATCHED)
+    axes.set(xlim=(-0.03, 1.03), xlabel="R² of matched slots - R² of other slots")
     return figure
 
 
@@ -84,10 +82,9 @@ def restarts_by_objective(records: Sequence[Record], arrays_of: Arrays) -> Figur
             [r.scores["objective"] for r in runs], [r.scores["sis"] for r in runs], "o",
             color=color, size=9, hollow=True,
         )  # fmt: skip
-    axes.set(ylim=(-0.05, 1.05))
-    axes.log("x")
+    axes.set(ylim=(-0.05, 1.05), ylabel="R² matched - R² other")
     axes.set(xlabel="objective: error plus penalty (log scale)")
-    axes.set(ylabel="R² matched - R² other")
+    axes.log("x")
     axes.legend("above", columns=2)
     return figure
 

@@ -42,9 +42,7 @@ def reading_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure |
                     [NOTEBOOK[model][support]], [list(rows).index(title) + shift], "D",
                     color=MODELS[model], size=5, hollow=True,
                 )  # fmt: skip
-    axes.set(xlim=(-0.05, 1.03))
-    axes.set(xlabel="R² on all combinations")
-    axes.set(ylabel="training support")
+    axes.set(xlim=(-0.05, 1.03), xlabel="R² on all combinations", ylabel="training support")
     names = dict(zip(("one network per slot", "one network"), MODELS.values(), strict=True))
     figure.legend(130, 14, names)
     figure.words(400, 14, "◇ notebook", color=MUTED, bold=True)

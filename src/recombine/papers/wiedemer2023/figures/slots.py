@@ -98,9 +98,7 @@ def interaction_by_masks(records: Sequence[Record], arrays_of: Arrays) -> Figure
     for i, scores in enumerate(rows.values()):
         ends = [max(scores[name], 1e-17) for name in ("least", "most")]
         axes.plot(ends, [i, i], "o-", color=LINES[i], size=7, width=3)
-    axes.set(ynames=list(rows))
-    axes.set(ylim=(len(rows) - 0.5, -0.5))
-    axes.set(xlim=(1e-17, 1))
+    axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlim=(1e-17, 1), xlabel="interaction of two slots / effect of one (log scale)")
     axes.log("x", least=1e-17)
-    axes.set(xlabel="interaction of two slots / effect of one (log scale)")
     return figure

@@ -13,7 +13,6 @@ from recombine.runs.record import Record
 
 FLOOR = 1e-5  # smaller shares are drawn here
 MODELS = {"compositional": LINES[0], "monolithic": LINES[1]}
-LEFT = "variance left unexplained, 1 - R² (log scale)"
 
 
 def place_of(config: Mapping[str, Any]) -> str:
@@ -75,14 +74,10 @@ def unexplained_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figu
         }
         seed_rows(axes, values, MODELS, center=np.median)
         axes.mark("x", 1)
-        axes.set(xlim=(low, high))
+        axes.set(title=label, xlim=(low, high), xformat=lambda v: "")
         axes.log("x", least=FLOOR)
-        axes.set(title=label)
-        last = label == list(rows)[-1]
-        if not last:
-            axes.set(xformat=lambda v: "")
-        axes.set(xlabel=LEFT if last else "")
         top += step * len(places) + gap
+    axes.set(xlabel="variance left unexplained, 1 - R² (log scale)", xformat=None)
     labels = ("one network per component", "one network")
     figure.legend(left, 14, dict(zip(labels, MODELS.values(), strict=True)))
     return figure
@@ -123,6 +118,6 @@ def unexplained_by_conditioning(records: Sequence[Record], arrays_of: Arrays) ->
     axes.log("x")
     axes.log("y", least=FLOOR)
     axes.set(xlabel="smallest singular value, per partner (log scale)")
-    axes.set(ylabel="variance left, 1 - R² (log scale)")
+    axes.set(ylabel="variance left unexplained, 1 - R² (log scale)")
     axes.legend("above", columns=3)
     return figure
