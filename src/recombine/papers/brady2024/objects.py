@@ -32,12 +32,10 @@ def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
     """Build one autoencoder."""
     from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
 
-    options: dict[str, Any] = {"encoder": cfg.encoder, "decoder": cfg.decoder}
-    options |= {"slots": cfg.slots, "dim": cfg.dim, "variational": cfg.capacity > 0}
-    options |= {"pixels": cfg.pixels or None}
     sizes = SPRITES if cfg.paper else {"drawing_channels": 16, "drawing_heads": cfg.heads}
-    options |= {k: v for k, v in sizes.items() if k not in options}
-    model = transformer_autoencoder(data, **options, seed=seed)
+    options: dict[str, Any] = {**sizes, "encoder": cfg.encoder, "decoder": cfg.decoder}
+    options |= {"slots": cfg.slots, "dim": cfg.dim, "pixels": cfg.pixels or None}
+    model = transformer_autoencoder(data, **options, variational=cfg.capacity > 0, seed=seed)
     assert isinstance(model, Autoencoder)
     return model
 

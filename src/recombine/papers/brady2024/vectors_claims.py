@@ -19,6 +19,7 @@ PILOT = "bounds lean on a pilot of 1 to 4 seeds"
 
 add = claims("brady2024.vectors")
 identified = partial(add, score="sis", what="R² of matched minus other slots", oracle=PILOT)
+control = partial(identified, role="control")
 recombined = partial(add, score="r2_recombined", what="R² of recombined vectors")
 
 add(
@@ -56,31 +57,28 @@ identified(
     source="text: theorem for n = 1; ours: a pilot gave 0.997 where it converged",
     second=True,
 )
-identified(
+control(
     name="nothing_is_identified_without_a_penalty",
     sentence="Without a penalty, neither disjoint nor additive blocks are identified.",
     below=0.5,
     what="larger R² of matched minus other slots, of two generators",
     runs=FREE,
     source="ours: a pilot gave 0.15 to 0.20, and 0.06 to 0.46",
-    role="control",
     second=True,
 )
-identified(
+control(
     name="too_strict_a_penalty_does_not_identify",
     sentence="The penalty for disjoint blocks does not identify additive blocks.",
     below=0.9,
     runs={"additive_n0": N0},
     source="ours: a pilot gave 0.44",
-    role="control",
 )
-identified(
+control(
     name="entangled_latents_are_not_identified",
     sentence="If one network generates from all latents, the penalty identifies no blocks.",
     below=0.5,
     runs={"entangled_n1": {"generator": "entangled", **N1}},
     source="ours: a pilot gave 0.03",
-    role="control",
     second=True,
 )
 identified(
