@@ -77,21 +77,14 @@ def under(z: Tensor, pixels: int) -> Tensor:
     return torch.arange(pixels) == torch.floor(z * (pixels - 1) + 0.5)
 
 
-def sprite(
-    color: Sequence[float],
-    pixels: int,
-    *,
-    ground: float = 0.0,
-    scale: float = 1.0,
-    shift: float = 0.0,
-) -> Part:
+def sprite(color: Sequence[float], pixels: int, ground: float = 0.0) -> Part:
     """Render one colored pixel at position z on a gray background."""
     import torch
 
     paint = torch.tensor(color, dtype=torch.float64)[:, None]
 
     def draw(z: Tensor) -> Tensor:
-        return ground + under(z, pixels)[:, None] * (scale * paint + shift - ground)
+        return ground + under(z, pixels)[:, None] * (paint - ground)
 
     return draw
 
@@ -126,11 +119,11 @@ def setting(cfg: Rows) -> tuple[Composition, Support]:
     planes = cross(a=[0], b=[1])  # b varies with a at 0, a varies with b at 1
     parts: list[Part] = raw
     if name == "product" and how != "black":
-        parts = [sprite(c, cfg.pixels, ground=0.3, shift=0.3) for c in (FRONT, BACK)]
+        parts = [sprite([v + 0.3 for v in c], cfg.pixels, ground=0.3) for c in (FRONT, BACK)]
     if how == "cosine":
         parts, planes = [parts[0], cosine(cfg.pixels)], cross(a=[0], b=[0, 0.5])
     if name == "saturated":
-        parts = [sprite(FRONT, cfg.pixels, ground=-10, scale=20, shift=10), raw[1]]
+        parts = [sprite([20 * v + 10 for v in FRONT], cfg.pixels, ground=-10), raw[1]]
     if name == "alpha":
         parts = [with_opacity(c, cfg.pixels, soft=how == "soft") for c in (FRONT, BACK)]
     if how == "three_planes":
@@ -201,7 +194,7 @@ def ranks_are_as_derived(records: Evidence[Record]) -> float:
 
 add(
     name="the_sum_of_jacobians_misleads",
-    sentence="In the paper's sum, Jacobians can cancel although their stack determines the output.",
+    sentence="Jacobians can cancel in the paper's sum although their stack has full rank.",
     score="stack_1 - sum_1",
     above=17.5,
     what="rank of the stack minus rank of the sum, of 18",

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.random import Generator
 
 from recombine.core.claim import Run, claims
-from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.space import Points
@@ -94,8 +93,7 @@ def build(cfg: Scenes, data: Data, seed: int) -> Layered:
         options |= {"hidden": 2 * cfg.dim, "masks": cfg.masks, "initial": cfg.initial}
         options |= {"halvings": cfg.halvings, "broadcast": cfg.side // 2**cfg.halvings}
         model = slot_attention(data, slots=cfg.objects, **options)
-    if not isinstance(model, Layered):
-        raise Refused(f"{type(model).__name__} has no slots; this experiment needs a Layered one.")
+    assert isinstance(model, Layered)
     return model
 
 

@@ -27,7 +27,8 @@ def errors_of_closed_forms(records: Sequence[Record], arrays_of: Arrays) -> Figu
     axes = figure.place(216, 10, 240, 28 * len(rows))
     share_bars(axes, rows, low=-17, high=-11)
     axes.set(xlabel="largest error (log scale)")
-    text = f"correlation of log second derivatives with log weights: {scores['correlation']:.3f}"
+    correlation = f"{scores['correlation']:.3f}"
+    text = f"correlation of second derivatives with products of weights (logs): {correlation}"
     figure.words(510, 140, text, color=MUTED, align="end")
     return figure
 
