@@ -177,7 +177,7 @@ def shares(model: Smooth, x: Tensor) -> dict[str, float]:
     ],
 )  # fmt: skip
 def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:
-    """Train autoencoders of vectors: does a penalty on interaction alone identify the blocks?"""
+    """Train autoencoders of vectors and test if a penalty on interaction identifies blocks."""
     import torch
 
     from recombine.runs.trial import train
