@@ -62,27 +62,27 @@ def attention(cfg: Attention) -> Result:
 
     slots = z.unflatten(1, (cfg.slots, cfg.dim))
     a, output = weights(slots), read(z)  # (n, pixels, slots), (n, pixels, width)
-    away = (slots @ value.T)[:, None] - output[:, :, None]  # (n, pixels, slots, width)
-    slope = value + away[..., None] * (query @ key)[:, None, None] * scale
-    formula = a[..., None, None] * slope  # (n, pixels, slots, width, dim)
+    centered = (slots @ value.T)[:, None] - output[:, :, None]  # (n, pixels, slots, width)
+    slope = value + centered[..., None] * (query @ key)[:, None, None] * scale
+    jacobian_formula = a[..., None, None] * slope  # (n, pixels, slots, width, dim)
     shape = (cfg.points, cfg.pixels, cfg.width, cfg.slots, cfg.dim)
-    first = jacobian(read, z).reshape(shape).transpose(2, 3)
-    bent = second(read, z).reshape(*shape, cfg.slots, cfg.dim).permute(0, 1, 3, 5, 2, 4, 6)
-    # for slots j and k: -a_j a_k (slope of k times κ of j, plus the same with j and k swapped)
-    turn = torch.einsum("npkvd,pe->npkved", slope, (query @ key) * scale)
-    symmetric = turn[:, :, None] + turn.mT[:, :, :, None]
-    curved = -(a[..., :, None] * a[..., None, :])[..., None, None, None] * symmetric
+    jacobians = jacobian(read, z).reshape(shape).transpose(2, 3)
+    hessian = second(read, z).reshape(*shape, cfg.slots, cfg.dim).permute(0, 1, 3, 5, 2, 4, 6)
+    # by slots j and k: -a_j a_k (κ ⊗ slope_k + slope_j ⊗ κ), where κ is the scaled query @ key
+    outer = torch.einsum("npkvd,pe->npkved", slope, (query @ key) * scale)
+    symmetric = outer[:, :, None] + outer.mT[:, :, :, None]
+    hessian_formula = -(a[..., :, None] * a[..., None, :])[..., None, None, None] * symmetric
     i, j = torch.triu_indices(cfg.slots, cfg.slots, 1)
-    curve = bent.square().sum(dim=(4, 5, 6)).sqrt()
+    hessian_norms = hessian.square().sum(dim=(4, 5, 6)).sqrt()
     product = (a[..., i] * a[..., j]).flatten().log()
-    norms = first.square().sum(dim=(3, 4)).sqrt()
+    norms = jacobians.square().sum(dim=(3, 4)).sqrt()
     bound = torch.linalg.matrix_norm(slope)
     over = norms[..., i] * norms[..., j] / (a[..., i] * a[..., j] * bound[..., i] * bound[..., j])
-    logs = torch.stack([product, curve[..., i, j].flatten().log()])
+    logs = torch.stack([product, hessian_norms[..., i, j].flatten().log()])
     return Result(
         {
-            "error": float((first - formula).abs().max()),
-            "error_second": float((bent - curved)[:, :, i, j].abs().max()),
+            "error": float((jacobians - jacobian_formula).abs().max()),
+            "error_second": float((hessian - hessian_formula)[:, :, i, j].abs().max()),
             "over": float(over.max()),
             "correlation": float(torch.corrcoef(logs)[0, 1]),
         }

@@ -53,8 +53,8 @@ def conditions(cfg: Conditions) -> Result:
     blocks = inseparable(f, z, space(), cfg.n)
     mixing, size = np.eye(BLOCKS * SIZE), 2 * SIZE
     mixing[:size, :size] += np.random.default_rng(2).normal(size=(size, size)) / 2
-    turn = torch.as_tensor(mixing)
-    merged = inseparable(lambda z: f(z @ turn), z @ torch.linalg.inv(turn), MERGED, cfg.n)["0"]
+    mix = torch.as_tensor(mixing)
+    merged = inseparable(lambda z: f(z @ mix), z @ torch.linalg.inv(mix), MERGED, cfg.n)["0"]
     return Result(
         {
             "missing": float(independence.needed - independence.together),

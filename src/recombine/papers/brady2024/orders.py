@@ -192,9 +192,9 @@ def kinks(cfg: Kinks) -> Result:
     )
 
 
-of_relu = claims("brady2024.kinks", runs={"ReLU": {}}, role="beyond")
+relu = claims("brady2024.kinks", runs={"ReLU": {}}, role="beyond")
 
-of_relu(
+relu(
     name="derivatives_are_blind_to_kinks",
     sentence="Second derivatives certify an entangled ReLU network as a sum over blocks.",
     score="derivatives",
@@ -202,7 +202,7 @@ of_relu(
     what="share r1 by derivatives",
     source="ours: 0",
 )
-of_relu(
+relu(
     name="differences_see_kinks",
     sentence="Finite differences as large as the data show that it is not a sum.",
     score="differences",
@@ -210,7 +210,7 @@ of_relu(
     what="share r1 by differences",
     source="ours: a pilot gave 0.135",
 )
-of_relu(
+relu(
     name="small_differences_are_as_blind",
     sentence="Differences with steps a hundred times smaller hardly detect it.",
     score="close / differences",
@@ -220,7 +220,7 @@ of_relu(
 )
 
 
-@of_relu(above=0.5, what="1 if differences were chosen and no order was found", source="ours")
+@relu(above=0.5, what="1 if differences were chosen and no order was found", source="ours")
 def the_trap_is_noticed(records: Evidence[Record]) -> float:
     """By default, the measurement switches to differences and finds no order below 3."""
     return min(cell(records, "ReLU", "chosen"), cell(records, "ReLU", "order") / MORE)

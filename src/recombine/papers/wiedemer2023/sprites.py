@@ -162,10 +162,10 @@ class Certified:
 def certified(cfg: Sprites) -> Certified:
     """Compute ranks for hard occlusion, which renders the images, and for opacity if used."""
     hard = certify(cfg, "step", cfg.support, cfg.tried)
-    model = hard if cfg.combine != "alpha" else certify(cfg, "alpha", cfg.support, cfg.tried)
+    certificate = hard if cfg.combine != "alpha" else certify(cfg, "alpha", cfg.support, cfg.tried)
     scores = {"hidden_2": undetermined_share(cfg, hard)}
     for k in (1, 2):
-        worst = model.worst(f"sprite{k}")
+        worst = certificate.worst(f"sprite{k}")
         scores[f"determined_{k}"] = worst.stack / worst.width
     marked = certify(cfg, "step", "star", 1).lost("sprite2")
     return Certified(scores, pixels(cfg, hard.lost("sprite2")), pixels(cfg, marked) == 1)
@@ -199,8 +199,9 @@ def by_pixel(cfg: Sprites, observed: Observed, marked: Mask) -> Measured:
     scenes = (shows & lost).flatten(1).any(dim=1)
     inside, outside = shows[scenes] & lost, shows[scenes] & ~lost
     if inside.any() and outside.any():
-        a, b = (float(error[scenes][rows].double().mean()) for rows in (inside, outside))
-        measured |= {"error_named": a, "error_others": b, "named_ratio": a / max(b, 1e-12)}
+        named, others = (float(error[scenes][at].double().mean()) for at in (inside, outside))
+        measured |= {"error_named": named, "error_others": others}
+        measured["named_ratio"] = named / max(others, 1e-12)
     return measured
 
 

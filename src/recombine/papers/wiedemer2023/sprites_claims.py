@@ -173,8 +173,7 @@ def over_occlusion(records: Evidence[Record]) -> Array:
 
 difference(
     name="broken_conditions_beat_a_monolith",
-    sentence="With a gap or a missing plane, composing still raises R² on all pairs by more than "
-    "1.",
+    sentence="With a gap or a missing plane, composing still raises R² on all pairs by over 1.",
     score=over_monolith,
     above=1.0,
     runs=runs("star", "gap", "monolithic"),

@@ -1,4 +1,4 @@
-"""Wiedemer et al. 2023 on vectors: trained networks where the rank condition holds, or barely."""
+"""Wiedemer et al. 2023 on vectors: networks where the rank condition holds, amply or barely."""
 
 from __future__ import annotations
 
