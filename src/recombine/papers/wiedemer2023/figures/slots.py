@@ -50,39 +50,34 @@ def what_slots_draw(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
         consistent = record.config["consistency"] > 0
         if consistent not in blocks and "parts_ood" in (arrays := arrays_of(record)):
             blocks[consistent] = arrays
-    return _blocks({key: blocks[key] for key in sorted(blocks)}) if blocks else None
-
-
-def _blocks(blocks: Mapping[bool, Mapping[str, Any]]) -> Figure:
-    """Lay out one block of rows per way of training, both kinds of scenes side by side."""
+    if not blocks:
+        return None
     slots, many = next(iter(blocks.values()))["parts_id"].shape[1::-1]
-    side, left, gap, head = 52, 104, 18, 24
-    rows = ("scene", "reconstruction", *[f"slot {k + 1}" for k in range(slots)])
-    tall = 24 + len(rows) * side + 14
-    figure = Figure(left + 2 * many * side + gap + 6, head + len(blocks) * tall)
+    side, left, gap, top = 52, 104, 18, 24
+    tall = 24 + (2 + slots) * side + 14
+    figure = Figure(left + 2 * many * side + gap + 6, top + len(blocks) * tall)
     for g, (title, color) in enumerate(GROUPS.values()):
         x = left + g * (many * side + gap)
         figure.words(x, 12, title, color=color, size=12, bold=True)
-    for b, (consistent, arrays) in enumerate(blocks.items()):
-        top = head + b * tall
+    for consistent in sorted(blocks):
         title = f"{'with' if consistent else 'without'} compositional consistency"
         figure.words(left, top + 11, title, size=12)
-        for r, name in enumerate(rows):
-            y = top + 24 + r * side
-            color = INK if r < 2 else MUTED
-            figure.words(left - 10, y + side / 2, name, color=color, align="end")
-            for g, group in enumerate(GROUPS):
-                images = _images(arrays, group, r)
+        for g, group in enumerate(GROUPS):
+            for r, (name, images) in enumerate(_rows(blocks[consistent], group).items()):
+                y, color = top + 24 + r * side, INK if r < 2 else MUTED
+                if g == 0:
+                    figure.words(left - 10, y + side / 2, name, color=color, align="end")
                 picture_row(figure, left + g * (many * side + gap), y, side, images)
+        top += tall
     return figure
 
 
-def _images(arrays: Mapping[str, Any], group: str, row: int) -> Any:
-    """Return the images of a row: scenes, reconstructions, or what one slot renders."""
-    if row < 2:
-        return arrays[f"{('scene', 'drawn')[row]}_{group}"]
-    part = np.asarray(arrays[f"parts_{group}"][:, row - 2], dtype=np.float64)
-    return part - np.median(part, axis=(2, 3), keepdims=True)
+def _rows(arrays: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Name the rows of images: scenes, reconstructions, and what each slot renders."""
+    parts = np.asarray(arrays[f"parts_{group}"], dtype=np.float64)
+    parts = parts - np.median(parts, axis=(3, 4), keepdims=True)
+    rows = {"scene": arrays[f"scene_{group}"], "reconstruction": arrays[f"drawn_{group}"]}
+    return rows | {f"slot {k + 1}": parts[:, k] for k in range(parts.shape[1])}
 
 
 @figure("wiedemer2023.additivity")
