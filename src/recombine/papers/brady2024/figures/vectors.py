@@ -19,12 +19,6 @@ def fewest(records: Sequence[Record]) -> int:
     return min((r.config["restarts"] for r in records), default=0)
 
 
-def label_of(config: Mapping[str, Any], few: int) -> str:
-    """Name a run by its generator and penalty, and by its restarts if there are more than few."""
-    name = f"{config['generator']}, {PENALTIES[config['penalty']]}"
-    return name if config["restarts"] == few else f"{name}, {config['restarts']} restarts"
-
-
 def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Group the runs trained on all combinations by generator, penalty and restarts."""
     whole = [r for r in records if "sis" in r.scores and r.config["support"] == "all"]
@@ -37,7 +31,10 @@ def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
         return generator, penalty, r.config["restarts"], r.seed
 
     for r in sorted(whole, key=order):
-        groups.setdefault(label_of(r.config, few), []).append(r)
+        name = f"{r.config['generator']}, {PENALTIES[r.config['penalty']]}"
+        if r.config["restarts"] > few:
+            name += f", {r.config['restarts']} restarts"
+        groups.setdefault(name, []).append(r)
     return groups
 
 
