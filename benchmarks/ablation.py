@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from recombine.core.experiment import EXPERIMENTS
-from recombine.papers.brady2024.objects import SINGLE, THREE
+from recombine.papers.brady2024.objects_scenes import SINGLE, THREE
 from recombine.runs.store import Store
 from recombine.runs.sweep import sweep
 

@@ -8,7 +8,7 @@ import pytest
 from recombine.core.claim import FAILS, HOLDS, Verdict
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
-from recombine.papers.brady2024.objects import THREE
+from recombine.papers.brady2024.objects_scenes import THREE
 from recombine.report.published import Published, published, published_json, quoted
 from recombine.runs.judge import Judged, needed
 from recombine.runs.record import DONE, Record, ids, jsonable

@@ -96,6 +96,40 @@ def seed_rows(
     axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
 
 
+def score_panels(
+    groups: Mapping[str, Sequence[Record]],
+    scores: Mapping[str, str],
+    kinds: Mapping[str, tuple[str, str]],
+    *,
+    left: float,
+    row: float,
+    floor: float = -np.inf,
+) -> Figure:
+    """Draw one panel per score, each as `seed_rows` does, with one row per group of records.
+
+    - scores: titles by score; a record has it as `{score}_{kind}`, or without a kind, for "ood"
+    - kinds: labels and colors by kind
+    - left, row: pixels for the names of the groups, and per row
+    - floor: smaller values are drawn here
+    """
+    wide, gap, height = 160, 28, row * len(groups)
+    figure = Figure(left + len(scores) * (wide + gap), height + 88)
+    for s, (score, title) in enumerate(scores.items()):
+        axes = figure.place(left + s * (wide + gap), 50, wide, height)
+        rows: dict[str, dict[str, list[float]]] = {name: {} for name in groups}
+        for name, records in groups.items():
+            for kind in kinds:
+                keys = [f"{score}_{kind}", *[score] * (kind == "ood")]
+                values = [r.scores[key] for r in records for key in keys if key in r.scores]
+                rows[name][kind] = [max(value, floor) for value in values]
+        seed_rows(axes, rows, {kind: color for kind, (_, color) in kinds.items()})
+        axes.set(title=title, title_size=11, xgrid=True)
+        if s:
+            axes.set(ynames=[])
+    figure.legend(left, 14, dict(kinds.values()))
+    return figure
+
+
 def spread(seeds: Sequence[int]) -> NDArray[np.float64]:
     """Place seeds side by side between -½ and ½, so that equal values do not cover each other.
 
@@ -118,3 +152,9 @@ def picture(
     color = pixels.ndim == 3 and pixels.shape[0] == 3
     axes.imshow(np.moveaxis(pixels, 0, -1) if color else pixels, colors, low, high)
     axes.set(frame="closed")
+
+
+def picture_row(figure: Figure, left: float, top: float, side: float, images: Any) -> None:
+    """Show square images side by side, `side` pixels apart."""
+    for i, image in enumerate(images):
+        picture(figure.place(left + i * side + 1, top + 1, side - 2, side - 2), image)

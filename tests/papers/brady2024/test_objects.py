@@ -13,40 +13,44 @@ from recombine.core.experiment import EXPERIMENTS
 from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
 from recombine.maps.slots import Slotted
 from recombine.papers.brady2024 import objects_claims
-from recombine.papers.brady2024.figures.objects import label
+from recombine.papers.brady2024.figures.objects import label, scores_by_penalty
 from recombine.papers.brady2024.objects import (
-    APART,
-    SINGLE,
-    THREE,
-    Ablation,
     build,
     choose,
     objective,
     objects,
     owners,
     penalties,
-    rare,
     recombined,
-    world,
 )
-from recombine.runs.record import jsonable
+from recombine.papers.brady2024.objects_claims import ARMS, NONE
+from recombine.papers.brady2024.objects_scenes import (
+    APART,
+    OVERLAP,
+    SINGLE,
+    THREE,
+    Ablation,
+    draw_scenes,
+    held_out_hues,
+)
+from recombine.runs.record import Record, jsonable
 
 SMOKE = EXPERIMENTS["brady2024.objects"].configure("smoke")
 SMALL = replace(Ablation(), shown=32, asked=24, looked=16, mixed=24)
 SMALL_APART = replace(SMALL, **{k: v for k, v in APART.items() if k not in ("looked", "mixed")})
 
 
-def small_world(seed=0):
-    return world(SMALL, np.random.default_rng(seed))
+def small_scenes(seed=0):
+    return draw_scenes(SMALL, np.random.default_rng(seed))
 
 
 class Oracle(Slotted):
     """Encode some scenes truly: the k-th slot is the k-th sprite, and the last one is empty."""
 
-    def __init__(self, place, mixed=False):
+    def __init__(self, scenes, mixed=False):
         super().__init__()
-        self.task, self.mixed = place.task, mixed
-        data = place.tested["id"][0]
+        self.task, self.mixed = scenes.task, mixed
+        data = scenes.tests["id"][0]
         self.x, self.z = data.x, torch.as_tensor(data.z, dtype=torch.float32)
 
     def encode(self, x: Tensor) -> Tensor:
@@ -65,54 +69,54 @@ class Oracle(Slotted):
 
 
 def test_held_out_pairs_of_hues_never_occur_in_training():
-    place = small_world()
-    hues = {name: data.z[:, [3, 7]] for name, (data, _) in place.tested.items()}
+    scenes = small_scenes()
+    hues = {name: data.z[:, [3, 7]] for name, (data, _) in scenes.tests.items()}
     assert (hues["ood"] >= SMALL.hidden).all()
-    for shown in (hues["id"], place.train.z[:, [3, 7]]):
+    for shown in (hues["id"], scenes.train.z[:, [3, 7]]):
         assert not (shown >= SMALL.hidden).all(axis=1).any()
         assert (shown >= SMALL.hidden).any(axis=0).all()  # each hue occurs, with other partners
 
 
 def test_three_sprites_hold_out_every_pair():
-    place = world(replace(SMALL, objects=3, slots=4), np.random.default_rng(0))
-    many = (place.tested["ood"][0].z[:, [3, 7, 11]] >= SMALL.hidden).sum(axis=1)
-    few = (place.train.z[:, [3, 7, 11]] >= SMALL.hidden).sum(axis=1)
+    scenes = draw_scenes(replace(SMALL, objects=3, slots=4), np.random.default_rng(0))
+    many = (scenes.tests["ood"][0].z[:, [3, 7, 11]] >= SMALL.hidden).sum(axis=1)
+    few = (scenes.train.z[:, [3, 7, 11]] >= SMALL.hidden).sum(axis=1)
     assert many.min() == 2
     assert few.max() == 1
 
 
 def test_slots_that_are_sprites_score_best_and_recombine():
-    place = small_world()
-    model = Oracle(place)
-    data, labels = place.tested["id"]
+    scenes = small_scenes()
+    model = Oracle(scenes)
+    data, labels = scenes.tests["id"]
     maps = slot_maps(model.decode, model.encode(data.x))
-    both = ((labels == 1).flatten(1).any(1) & (labels == 2).flatten(1).any(1)).nonzero()[:, 0]
-    slots = owners(maps[both], labels[both], 2)
+    visible = ((labels == 1).flatten(1).any(1) & (labels == 2).flatten(1).any(1)).nonzero()[:, 0]
+    slots = owners(maps[visible], labels[visible], 2)
     assert (slots == torch.tensor([0, 1])).float().mean() > 0.95  # some sprites are fully occluded
     assert j_ari(maps, labels).mean() > 0.8  # edges of a front sprite depend on both
     assert jis(maps, labels) > 0.8
-    scores, examples = recombined(SMALL, model, place, maps, np.random.default_rng(1))
+    scores, examples = recombined(SMALL, model, scenes, maps, np.random.default_rng(1))
     assert scores["r2_recombined"] > 0.95
     # One scene alone recombines with itself, into nothing new: that is no perfect score.
-    assert recombined(SMALL, model, place, maps[:1], np.random.default_rng(1)) == ({}, {})
+    assert recombined(SMALL, model, scenes, maps[:1], np.random.default_rng(1)) == ({}, {})
     assert examples["scene_new"].shape == examples["drawn_new"].shape
 
 
 def test_slots_that_mix_two_sprites_do_neither():
-    place = small_world()
-    model = Oracle(place, mixed=True)
-    data, labels = place.tested["id"]
+    scenes = small_scenes()
+    model = Oracle(scenes, mixed=True)
+    data, labels = scenes.tests["id"]
     torch.testing.assert_close(model(data.x), data.x, atol=1e-4, rtol=0)
     maps = slot_maps(model.decode, model.encode(data.x))
     assert jis(maps, labels) < 0.6
-    scores, _ = recombined(SMALL, model, place, maps, np.random.default_rng(1))
+    scores, _ = recombined(SMALL, model, scenes, maps, np.random.default_rng(1))
     assert scores["r2_recombined"] < 0.5
 
 
 def test_sprites_keep_apart_unless_they_may_overlap():
     def nearest(cfg):
-        place = world(cfg, np.random.default_rng(0))
-        z = place.train.z.reshape(len(place.train), cfg.objects, 4)
+        scenes = draw_scenes(cfg, np.random.default_rng(0))
+        z = scenes.train.z.reshape(len(scenes.train), cfg.objects, 4)
         gaps = np.abs(z[:, :, None, :2] - z[:, None, :, :2]) * [0.8, 0.6]  # of image sides
         far = gaps.max(axis=3) + np.eye(cfg.objects)
         return far.min(axis=(1, 2))
@@ -123,24 +127,24 @@ def test_sprites_keep_apart_unless_they_may_overlap():
 
 def test_the_restart_with_the_lowest_training_objective_is_scored():
     cfg = replace(SMALL, side=8, capacity=0.0, interaction=0.0, looked=2)
-    place = world(cfg, np.random.default_rng(0))
-    models = [build(cfg, place.train, seed).eval() for seed in range(3)]
+    scenes = draw_scenes(cfg, np.random.default_rng(0))
+    models = [build(cfg, scenes.train, seed).eval() for seed in range(3)]
     with torch.no_grad():  # the second reconstructs best: the mean image
         for model, bias in zip(models, (5.0, 0.1, 3.0), strict=True):
             model.decoder.readout[-1].weight.zero_()
             model.decoder.readout[-1].bias.fill_(bias)
-    scores, _, best = choose(cfg, models, place, 0, np.random.default_rng(0))
+    scores, _, best = choose(cfg, models, scenes, 0, np.random.default_rng(0))
     assert best == 1
     assert scores["objective"] == scores["objective_2"] < scores["objective_1"]
     assert scores["objective"] == pytest.approx(20 * scores["error"])
-    data = place.tested["id"][0]
+    data = scenes.tests["id"][0]
     assert scores["mse_id"] == pytest.approx(float((0.1 - data.y).square().mean()), rel=1e-5)
 
 
 def test_the_objective_is_the_weighted_sum_of_its_terms():
-    place = small_world()
-    model = build(SMALL, place.train, 0).eval()
-    terms = objective(SMALL, model, place.train)
+    scenes = small_scenes()
+    model = build(SMALL, scenes.train, 0).eval()
+    terms = objective(SMALL, model, scenes.train)
     weighted = 20 * terms["error"] + 0.05 * terms["kl"] + 20 * terms["interaction"]
     assert terms["objective"] == pytest.approx(weighted)
     assert terms["kl"] > 0
@@ -159,7 +163,7 @@ def test_penalties_are_those_of_the_config():
     assert len(penalties(Ablation())) == 2
     assert not penalties(replace(Ablation(), capacity=0.0, interaction=0.0))
     assert not penalties(replace(Ablation(), capacity=0.0, decoder="broadcast"))
-    data = small_world().train
+    data = small_scenes().train
     assert build(Ablation(), data, 0).posterior(data.x[:2])[1] is not None
     assert build(replace(Ablation(), capacity=0.0), data, 0).posterior(data.x[:2])[1] is None
 
@@ -180,8 +184,8 @@ def test_slot_attention_with_masks_runs_too():
 
 
 def test_scenes_from_a_file_are_trained_on(tmp_path):
-    place = world(replace(SMALL, side=8, shown=40, asked=40), np.random.default_rng(0))
-    data, labels = place.tested["id"]
+    scenes = draw_scenes(replace(SMALL, side=8, shown=40, asked=40), np.random.default_rng(0))
+    data, labels = scenes.tests["id"]
     np.savez(tmp_path / "own.npz", images=data.x.numpy().clip(0, 1), masks=labels.numpy())
     scores = objects(replace(SMOKE, album="own.npz", data_dir=str(tmp_path)), [0])[0].scores
     assert "j_ari_id" in scores
@@ -195,23 +199,35 @@ def test_scenes_from_a_file_are_trained_on(tmp_path):
 
 def test_impossible_configs_are_refused():
     with pytest.raises(Refused, match="slots >= 3"):
-        world(replace(SMALL, slots=2), np.random.default_rng(0))
+        draw_scenes(replace(SMALL, slots=2), np.random.default_rng(0))
     with pytest.raises(Refused, match="objects >= 2"):
-        rare(replace(SMALL, objects=1))
+        held_out_hues(replace(SMALL, objects=1))
     with pytest.raises(Refused, match="between 0 and 1"):
-        rare(replace(SMALL, hidden=1.0))
+        held_out_hues(replace(SMALL, hidden=1.0))
 
 
 def test_every_setting_of_a_claim_or_ablation_has_its_own_name():
-    names = "both", "none", "capacity", "interaction", "fast", "slot_attention"
-    runs = [
-        *objects_claims.runs("quick").values(),
-        *objects_claims.overlapping(*names)("quick").values(),
+    settings = [
+        *objects_claims.runs(THREE, "both", "none")("quick").values(),
+        *objects_claims.runs(OVERLAP, *ARMS, "fast")("quick").values(),
+        *[{**THREE, **change} for change in SINGLE.values()],
     ]
-    runs += [{**THREE, **change} for change in SINGLE.values()]
     experiment = EXPERIMENTS["brady2024.objects"]
-    labels = [label(jsonable(experiment.configure("quick", **run))) for run in runs]
-    assert len(set(labels)) == len(runs)
-    assert label(jsonable(Ablation())) == "both penalties, first setting"
-    assert labels[0] == "both penalties, three apart"
-    assert labels[-1] == "both penalties, the paper's encoder"
+    labels = [label(jsonable(experiment.configure("quick", **run))) for run in settings]
+    assert len(set(labels)) == len(settings)
+    assert label(jsonable(Ablation())) == "first setting: both"
+    assert labels[0] == "3 apart: both"
+    assert labels[-1] == "the paper's encoder: both"
+
+
+def test_the_figure_has_one_row_per_run_of_a_claim():
+    experiment = EXPERIMENTS["brady2024.objects"]
+    changes = [THREE, {**THREE, **NONE}, OVERLAP, {**THREE, "dim": 6}, {}]
+    configs = [jsonable(experiment.configure("quick", **change)) for change in changes]
+    scores = {f"{name}_id": 0.5 for name in ("j_ari", "jis", "r2")}
+    records = [
+        Record(str(i), experiment.name, "quick", config, i, scores=scores)
+        for i, config in enumerate(configs)
+    ]
+    figure = scores_by_penalty(records, lambda r: {})
+    assert figure.axes[0].y.names == ["3 apart: none", "3 apart: both", "2 overlapping: both"]

@@ -16,8 +16,8 @@ from recombine.papers.brady2024.vectors import (
     HIDDEN,
     Blocks,
     build,
-    interacting,
     objective,
+    penalty_value,
     recombined,
     shares,
     shown,
@@ -40,10 +40,10 @@ def crossed(kind):
     f = generator(kind, outputs=8, seed=3)
     z = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     slopes = tensor(f, z, 1)
-    both = slopes[..., :2].norm(dim=-1) * slopes[..., 2:].norm(dim=-1)
+    first = slopes[..., :2].norm(dim=-1) * slopes[..., 2:].norm(dim=-1)
     second = tensor(f, z, 2)[..., :2, 2:]
     third = tensor(f, z, 3)[..., :2, 2:]
-    return [float(v.abs().max()) for v in (both, second, third)]
+    return [float(v.abs().max()) for v in (first, second, third)]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_true_slots_recombine_and_mixed_ones_do_not(swapped):
     linear = replace(task, inputs=lambda z: model.draw(z.double()).detach())
     linear = replace(linear, targets=linear.inputs)
     rng = np.random.default_rng(0)
-    seen = linear.data((~HIDDEN).draw(linear.space, 500, rng=rng))
-    own = (1, 0) if swapped else (0, 1)
-    assert recombined(model, linear, seen, own, rng) > 0.999
+    data = linear.data((~HIDDEN).draw(linear.space, 500, rng=rng))
+    slots = (1, 0) if swapped else (0, 1)
+    assert recombined(model, linear, data, slots, rng) > 0.999
     turned = torch.eye(4) + torch.eye(4).roll(2, 0) * 0.9
     model.mix = turned[order].double()
-    assert recombined(model, linear, seen, own, rng) < 0.9
+    assert recombined(model, linear, data, slots, rng) < 0.9
 
 
 def test_blocks_are_independent_where_slots_are_scored():
@@ -119,9 +119,9 @@ def test_blocks_are_independent_where_slots_are_scored():
     assert not HIDDEN.contains(space, z).any()
     assert (z[:, 0] > 0).mean() == pytest.approx(1 / 3, abs=0.02)
     assert np.corrcoef(z[:, 0], z[:, 2])[0, 1] < -0.2
-    kept = z[APART.contains(space, z)]
-    assert abs(np.corrcoef(kept[:, 0], kept[:, 2])[0, 1]) < 0.03
-    assert (kept[:, 2] > 0).mean() == pytest.approx(0.5, abs=0.02)
+    apart = z[APART.contains(space, z)]
+    assert abs(np.corrcoef(apart[:, 0], apart[:, 2])[0, 1]) < 0.03
+    assert (apart[:, 2] > 0).mean() == pytest.approx(0.5, abs=0.02)
 
 
 SMALL = {"outputs": 6, "width": 8, "restarts": 3, "samples": 128, "asked": 128, "steps": 20}
@@ -163,7 +163,7 @@ def test_the_objective_is_what_training_minimizes(where):
     total, error = objective(cfg, model, data)
     assert total == pytest.approx(float(loss), rel=1e-4)
     assert error < total
-    assert interacting(replace(cfg, penalty="none"), model, model.encode(data.x)) == 0
+    assert penalty_value(replace(cfg, penalty="none"), model, model.encode(data.x)) == 0
 
 
 def test_shares_are_zero_for_an_additive_decoder():

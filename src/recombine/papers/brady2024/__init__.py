@@ -8,3 +8,4 @@ from recombine.papers.brady2024 import orders as orders
 from recombine.papers.brady2024 import conditions as conditions
 from recombine.papers.brady2024 import attention as attention
 from recombine.papers.brady2024 import vectors as vectors
+from recombine.papers.brady2024 import vectors_claims as vectors_claims

@@ -1,4 +1,4 @@
-"""Brady et al. 2024: why a penalty on attention bounds derivatives across slots."""
+"""Brady et al. 2024: why a penalty on attention bounds derivatives with respect to slots."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Attention:
 @closed_form(
     smoke={"pixels": 4, "points": 1},
     scores=[
-        Score("error", "largest error of the closed form of the derivative", summary=True),
-        Score("error_second", "largest error of that of the second derivative", summary=True),
+        Score("error", "largest error of the derivative's closed form", summary=True),
+        Score("error_second", "largest error of the second derivative's closed form", summary=True),
         Score("over", "largest ratio of the product of two derivatives to its closed form"),
         Score("correlation", "of log second derivatives with log products of weights"),
     ],
 )
 def attention(cfg: Attention) -> Result:
-    """Derivatives of attention by slots, compared with closed forms and attention weights."""
+    """Derivatives of attention with respect to slots, next to closed forms and to its weights."""
     import torch
 
     from recombine.maps.derivatives import jacobian, second
@@ -62,27 +62,27 @@ def attention(cfg: Attention) -> Result:
 
     slots = z.unflatten(1, (cfg.slots, cfg.dim))
     a, output = weights(slots), read(z)  # (n, pixels, slots), (n, pixels, width)
-    away = (slots @ value.T)[:, None] - output[:, :, None]  # (n, pixels, slots, width)
-    slope = value + away[..., None] * (query @ key)[:, None, None] * scale
-    formula = a[..., None, None] * slope  # (n, pixels, slots, width, dim)
+    centered = (slots @ value.T)[:, None] - output[:, :, None]  # (n, pixels, slots, width)
+    slope = value + centered[..., None] * (query @ key)[:, None, None] * scale
+    jacobian_formula = a[..., None, None] * slope  # (n, pixels, slots, width, dim)
     shape = (cfg.points, cfg.pixels, cfg.width, cfg.slots, cfg.dim)
-    first = jacobian(read, z).reshape(shape).transpose(2, 3)
-    bent = second(read, z).reshape(*shape, cfg.slots, cfg.dim).permute(0, 1, 3, 5, 2, 4, 6)
-    # by slots j and k: -a_j a_k (s_k by z_k times κ by z_j, and the other way round)
-    turn = torch.einsum("npkvd,pe->npkved", slope, (query @ key) * scale)
-    symmetric = turn[:, :, None] + turn.mT[:, :, :, None]
-    curved = -(a[..., :, None] * a[..., None, :])[..., None, None, None] * symmetric
+    jacobians = jacobian(read, z).reshape(shape).transpose(2, 3)
+    hessian = second(read, z).reshape(*shape, cfg.slots, cfg.dim).permute(0, 1, 3, 5, 2, 4, 6)
+    # by slots j and k: -a_j a_k (κ ⊗ slope_k + slope_j ⊗ κ), where κ is the scaled query @ key
+    outer = torch.einsum("npkvd,pe->npkved", slope, (query @ key) * scale)
+    symmetric = outer[:, :, None] + outer.mT[:, :, :, None]
+    hessian_formula = -(a[..., :, None] * a[..., None, :])[..., None, None, None] * symmetric
     i, j = torch.triu_indices(cfg.slots, cfg.slots, 1)
-    curve = bent.square().sum(dim=(4, 5, 6)).sqrt()
+    hessian_norms = hessian.square().sum(dim=(4, 5, 6)).sqrt()
     product = (a[..., i] * a[..., j]).flatten().log()
-    norms = first.square().sum(dim=(3, 4)).sqrt()
+    norms = jacobians.square().sum(dim=(3, 4)).sqrt()
     bound = torch.linalg.matrix_norm(slope)
     over = norms[..., i] * norms[..., j] / (a[..., i] * a[..., j] * bound[..., i] * bound[..., j])
-    logs = torch.stack([product, curve[..., i, j].flatten().log()])
+    logs = torch.stack([product, hessian_norms[..., i, j].flatten().log()])
     return Result(
         {
-            "error": float((first - formula).abs().max()),
-            "error_second": float((bent - curved)[:, :, i, j].abs().max()),
+            "error": float((jacobians - jacobian_formula).abs().max()),
+            "error_second": float((hessian - hessian_formula)[:, :, i, j].abs().max()),
             "over": float(over.max()),
             "correlation": float(torch.corrcoef(logs)[0, 1]),
         }
@@ -93,7 +93,8 @@ add = claims("brady2024.attention", runs={"attention": {}})
 
 add(
     name="attention_has_the_derivative_derived",
-    sentence="The derivative of attention by a slot is the slot's weight times a known matrix.",
+    sentence="The derivative of attention with respect to a slot is the slot's weight times a "
+    "known matrix.",
     score="error",
     below=1e-12,
     what="largest error of the closed form",
@@ -101,9 +102,8 @@ add(
 )
 add(
     name="attention_has_the_second_derivative_derived",
-    sentence=(
-        "The second derivative by two slots is the product of their weights times a known matrix."
-    ),
+    sentence="The second derivative with respect to two slots is the product of their weights "
+    "times a known matrix.",
     score="error_second",
     below=1e-12,
     what="largest error of the closed form",
@@ -112,19 +112,15 @@ add(
 )
 
 
-@add(
-    below=1e-12,
-    what="|product of derivatives / product of weights and norms - 1|",
-    source="ours",
-)
+@add(below=1e-12, what="|product of derivatives / product of weights and norms - 1|", source="ours")
 def products_of_weights_bound_order_0(records: Evidence[Record]) -> float:
-    """At a pixel, the product of two slots' derivatives is that of their weights, times norms."""
+    """The norms of two slots' derivatives multiply to their weights, times known factors."""
     return abs(float(scores(records, "over")[0]) - 1)
 
 
 add(
     name="products_of_weights_follow_order_1",
-    sentence="Second derivatives by two slots follow the product of the slots' weights.",
+    sentence="Second derivatives with respect to two slots follow the product of their weights.",
     score="correlation",
     above=0.95,
     what="correlation of the logarithms",

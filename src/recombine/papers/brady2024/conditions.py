@@ -53,8 +53,8 @@ def conditions(cfg: Conditions) -> Result:
     blocks = inseparable(f, z, space(), cfg.n)
     mixing, size = np.eye(BLOCKS * SIZE), 2 * SIZE
     mixing[:size, :size] += np.random.default_rng(2).normal(size=(size, size)) / 2
-    turn = torch.as_tensor(mixing)
-    merged = inseparable(lambda z: f(z @ turn), z @ torch.linalg.inv(turn), MERGED, cfg.n)["0"]
+    mix = torch.as_tensor(mixing)
+    merged = inseparable(lambda z: f(z @ mix), z @ torch.linalg.inv(mix), MERGED, cfg.n)["0"]
     return Result(
         {
             "missing": float(independence.needed - independence.together),
@@ -88,12 +88,8 @@ add(
 )
 
 
-@add(
-    below=0.5,
-    what="parts and latents that differ from 2 parts of 4",
-    source="ours",
-)
+@add(below=0.5, what="deviation from 2 parts of 4 latents", source="ours")
 def merged_blocks_are_found_out(records: Evidence[Record]) -> float:
-    """Two blocks declared as one split into the two, however their latents are mixed."""
+    """Two blocks that are declared as one split into these two, however their latents are mixed."""
     parts, sizes = scores(records, "merged"), scores(records, "merged_size")
     return float((abs(parts - 2) + abs(sizes - SIZE)).sum())

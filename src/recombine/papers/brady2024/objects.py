@@ -3,215 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
-from itertools import combinations
-from operator import or_
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import Run
-from recombine.core.error import Refused
-from recombine.core.experiment import Result, Training, experiment
+from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
-from recombine.core.sets import box
-from recombine.core.support import Support
+from recombine.papers.brady2024.objects_scenes import Ablation, Scenes, draw_scenes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from recombine.core.task import Data, Task
+    from recombine.core.task import Data
     from recombine.maps.slots import Slotted
     from recombine.models.transformer import Autoencoder
     from recombine.training.fit import Schedule
     from recombine.training.penalties import Penalty
 
-FACTORS = "x,y,shape,hue"
 EXAMPLES = 6  # scenes of each kind that are stored for figures
 TRIES = 16  # random partners per scene, among which recombined scenes are found
 CHOOSING = 2048  # training scenes on which restarts are compared
 FEW = 64  # test scenes on which every restart is scored
 
 
-@dataclass(frozen=True)
-class Ablation(Training):
-    """Scenes of a few sprites, and an autoencoder whose code is a set of slots.
-
-    Sprites vary in position, shape and hue. Scenes in which two or more sprites have hues above
-    `hidden` are held out. The defaults are the first setting, in which sprites overlap; its small
-    initial deviation of posteriors was chosen after a look at one seed. `APART` is the second.
-    """
-
-    encoder: Literal["transformer", "attention", "dense"] = "transformer"
-    """Learned queries that attend to the image, Slot Attention, or a dense network."""
-    decoder: Literal["transformer", "broadcast"] = "transformer"
-    """Pixels that attend to the slots, or one image per slot, combined by masks."""
-    heads: int = 2
-    """Heads of the decoder's attention."""
-    pixels: int = 0
-    """Random pixels that a training step decodes; 0 decodes all."""
-    capacity: float = 0.05
-    """Weight of the KL divergence of the code; 0 leaves it out and makes the code deterministic."""
-    capacity_rise: float = 0.0
-    """Share of training over which that weight rises from 0."""
-    interaction: float = 20.0
-    """Weight of the interaction of slots in the decoder's attention, whose largest value is 1."""
-    rise: float = 0.6
-    """Share of training after which that weight is reached; a fast rise harms reconstruction."""
-    start: float = 0.0
-    """Share of training after which it begins to rise from 0."""
-    sigma: float = 20.0
-    """Weight of the squared error, which is summed over pixels."""
-    restarts: int = 1
-    """Initializations per seed; the one with the lowest objective on training scenes is scored."""
-    album: str = ""
-    """Scenes from a file instead (sprites, clevr6, or a path); nothing is held out then."""
-    data_dir: str = ""
-    """Folder of that file."""
-    objects: int = 2
-    """Sprites per scene."""
-    apart: float = 0.0
-    """Least distance between sprites, across or upwards, in image sides; 0 lets them overlap."""
-    slots: int = 3
-    """Slots of the model: one per sprite and one for the background."""
-    dim: int = 6
-    """Numbers per slot."""
-    hidden: float = 0.6
-    """Hues from here on never occur twice in one training scene."""
-    side: int = 16
-    """Pixels per side."""
-    scale: float = 0.32
-    """Size of a sprite, as a share of the image."""
-    shown: int = 20_000
-    """Training scenes."""
-    asked: int = 512
-    """Test scenes of each kind."""
-    looked: int = 64
-    """Test scenes at which derivatives are taken."""
-    mixed: int = 512
-    """In-distribution test scenes whose slots are recombined."""
-    paper: bool = False
-    """The authors' network sizes and numerical conventions instead of reduced ones."""
-    warm: float = 0.0
-    """Share of training over which the learning rate rises from 0; it falls along a cosine."""
-    steps: int = 4000
-    batch: int = 16
-    lr: float = 1.5e-3
-
-
-# Sprites apart, and penalties that bind within the run. The dense encoder and the random pixels
-# depart from the paper; docs/decisions/9 says on which seeds this was chosen and decided.
-APART: Run = {
-    **{"encoder": "dense", "heads": 4, "pixels": 32, "apart": 0.34, "dim": 12, "restarts": 4},
-    **{"capacity": 2.0, "capacity_rise": 0.6, "interaction": 100.0, "rise": 0.6, "start": 0.2},
-    **{"steps": 5000, "batch": 16, "lr": 2e-3, "warm": 0.02, "looked": 256, "mixed": 256},
-}
-# Two sprites leave J-ARI little headroom: unpenalized slots already reach 0.9.
-THREE: Run = {**APART, "objects": 3, "slots": 4, "restarts": 3, "steps": 8000, "batch": 32}
-# The same with two sprites that may hide each other.
-OVERLAP: Run = {**THREE, "apart": 0.0, "objects": 2, "slots": 3}
-# What differs from THREE in each single ablation; that of the restarts is stored with every run.
-SINGLE: dict[str, Run] = {
-    "sprites may overlap": {"apart": 0.0},
-    "6 numbers per slot": {"dim": 6},
-    "weak penalties": {"capacity": 0.05, "interaction": 20.0},
-    "the paper's encoder": {"encoder": "transformer"},
-}
-
-
-@dataclass(frozen=True)
-class World:
-    """Training and test scenes, with a label for every pixel of the latter."""
-
-    task: Task | None
-    held_out: Support | None
-    train: Data
-    tested: dict[str, tuple[Data, Tensor]]  # "id" and "ood": scenes and labels
-
-
-def look(cfg: Ablation) -> dict[str, Any]:
-    """Collect the options that determine how scenes look."""
-    return {
-        "size": cfg.side,
-        "objects": cfg.objects,
-        "factors": FACTORS,
-        "shapes": 3,
-        "smallest": cfg.scale,
-        "largest": cfg.scale + 1e-6,  # all of one size
-    }
-
-
-def rare(cfg: Ablation) -> Support:
-    """Build the held-out scenes: any two sprites have hues above `hidden`."""
-    if not 0 < cfg.hidden < 1 or cfg.objects < 2:
-        raise Refused(
-            f"Held-out pairs of hues need objects >= 2 and hidden between 0 and 1; got "
-            f"objects={cfg.objects} and hidden={cfg.hidden:g}."
-        )
-    pairs = combinations(range(1, cfg.objects + 1), 2)
-    boxes = [box({f"sprite{k}[3]": (cfg.hidden, 1.0) for k in pair}) for pair in pairs]
-    return reduce(or_, boxes)
-
-
-def world(cfg: Ablation, rng: Generator) -> World:
-    """Draw the scenes, or read them from an album."""
-    from recombine.tasks.scenes import apart, scene_data, scene_labels, scenes
-
-    if cfg.slots <= cfg.objects:
-        raise Refused(
-            f"{cfg.objects} objects and the background need slots >= {cfg.objects + 1}; got "
-            f"slots={cfg.slots}."
-        )
-    if cfg.album:
-        return from_album(cfg)
-    task, held_out = scenes(**look(cfg)), rare(cfg)
-    inside, outside = ~held_out, held_out
-    if cfg.apart:
-        clear = apart(cfg.apart, factors=FACTORS)
-        inside, outside = clear & inside, clear & outside
-    training = scene_data(task, inside.draw(task.space, cfg.shown, rng=rng))
-    tested = {}
-    for name, support in (("id", inside), ("ood", outside)):
-        z = support.draw(task.space, cfg.asked, rng=rng)
-        tested[name] = (scene_data(task, z), scene_labels(z, **look(cfg)))
-    return World(task, outside, training, tested)
-
-
-def from_album(cfg: Ablation) -> World:
-    """Read the scenes of a file, which holds nothing out: only in-distribution tests remain."""
-    import torch
-
-    from recombine.core.task import Data
-    from recombine.tasks.banks.album import album
-
-    training, test = (album(cfg.album, Path(cfg.data_dir), part) for part in ("train", "test"))
-    if test.objects >= cfg.slots:
-        raise Refused(
-            f"Scenes of {cfg.album} with up to {test.objects} objects and a background need slots "
-            f">= {test.objects + 1}; got slots={cfg.slots}."
-        )
-    assert test.masks is not None  # `objects` has read them
-    test = test.take(slice(0, cfg.asked))
-    data = []
-    for part in (training, test):
-        x = torch.from_numpy(part.images)
-        data.append(Data(np.zeros((len(part), 1)), x, x))
-    return World(None, None, data[0], {"id": (data[1], torch.from_numpy(test.masks))})
-
-
 def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
     """Build one autoencoder."""
     from recombine.models.transformer import SPRITES, Autoencoder, transformer_autoencoder
 
-    options: dict[str, Any] = {"encoder": cfg.encoder, "decoder": cfg.decoder}
-    options |= {"slots": cfg.slots, "dim": cfg.dim, "variational": cfg.capacity > 0}
-    options |= {"pixels": cfg.pixels or None}
     sizes = SPRITES if cfg.paper else {"drawing_channels": 16, "drawing_heads": cfg.heads}
-    options |= {k: v for k, v in sizes.items() if k not in options}
-    model = transformer_autoencoder(data, **options, seed=seed)
+    options: dict[str, Any] = {**sizes, "encoder": cfg.encoder, "decoder": cfg.decoder}
+    options |= {"slots": cfg.slots, "dim": cfg.dim, "pixels": cfg.pixels or None}
+    model = transformer_autoencoder(data, **options, variational=cfg.capacity > 0, seed=seed)
     assert isinstance(model, Autoencoder)
     return model
 
@@ -238,12 +62,12 @@ def objective(cfg: Ablation, model: Autoencoder, data: Data) -> dict[str, float]
     from recombine.training.penalties import Batch, attention_interaction, latent_capacity
 
     sums = {"error": 0.0, "kl": 0.0, "interaction": 0.0}
-    batches = data.x[:CHOOSING].split(256)
-    for x in batches:
+    images = data.x[:CHOOSING]
+    for x in images.split(256):
         with torch.no_grad():
             noise = {"noise": torch.randn(len(x), *model.code)} if model.variational else {}
             work = model.run(x, noise)
-            batch, share = Batch(x, x, work), len(x) / len(data.x[:CHOOSING])
+            batch, share = Batch(x, x, work), len(x) / len(images)
             sums["error"] += share * float(sum_of_squares(work.drawn, x))
             if work.spread is not None:
                 sums["kl"] += share * float(latent_capacity()(model, batch))
@@ -256,7 +80,7 @@ def objective(cfg: Ablation, model: Autoencoder, data: Data) -> dict[str, float]
 def dependence(model: Autoencoder, z: Tensor, labels: Tensor) -> Tensor:
     """Return each slot's share in the derivatives of each pixel: (n, slots, side, side).
 
-    Scores need pixels of objects only, and figures all pixels of a few scenes.
+    Scores need only the pixels of objects; figures need all pixels of a few scenes.
     """
     from recombine.diagnostics.jacobians import slot_maps
     from recombine.models.attention import TransformerDecoder
@@ -279,12 +103,12 @@ def owners(maps: Tensor, labels: Tensor, objects: int) -> Tensor:
 
 
 def recombined(
-    cfg: Ablation, model: Slotted, place: World, maps: Tensor, rng: Generator
+    cfg: Ablation, model: Slotted, scenes: Scenes, maps: Tensor, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Move the slot of a sprite into another in-distribution scene so that a held-out one results.
 
-    Returns R² of the decoded scenes against the true ones, and examples of both; nothing if there
-    are no such scenes among the few that were tried.
+    Returns R² of the decoded scenes against the true ones, and examples of both; nothing if no
+    pair that was tried gives a held-out scene.
     """
     import torch
 
@@ -292,29 +116,29 @@ def recombined(
     from recombine.maps.slots import decode, encode
     from recombine.tasks.scenes import scene_data
 
-    assert place.task is not None
-    assert place.held_out is not None
-    n, space, (data, labels) = len(maps), place.task.space, place.tested["id"]
+    assert scenes.task is not None
+    assert scenes.held_out is not None
+    n, space, (data, labels) = len(maps), scenes.task.space, scenes.tests["id"]
     z, points = encode(model, data.x[:n]), data.z[:n]
     slot = owners(maps, labels[:n], cfg.objects)[:, 0]  # of the first sprite
     first = space.columns(space.names[0])
     i, j = (rng.permutation(np.repeat(np.arange(n), TRIES)) for _ in range(2))
     new = points[j].copy()
     new[:, first] = points[i][:, first]
-    chosen = np.flatnonzero(place.held_out.contains(space, new))[: cfg.asked]
+    chosen = np.flatnonzero(scenes.held_out.contains(space, new))[: cfg.asked]
     if not len(chosen):
         return {}, {}
     i, j, new = i[chosen], j[chosen], new[chosen]
     mixed, rows = z[j].clone(), torch.arange(len(j))
     mixed[rows, slot[j]] = z[i][rows, slot[i]]
-    truth, decoded = scene_data(place.task, new).y, decode(model, mixed)
+    truth, decoded = scene_data(scenes.task, new).y, decode(model, mixed)
     examples = {"scene_new": truth[:EXAMPLES], "drawn_new": decoded[:EXAMPLES]}
     score = {"r2_recombined": variance_weighted_r2(decoded, truth)}
     return score, {k: v.numpy() for k, v in examples.items()}
 
 
 def inspect(
-    cfg: Ablation, model: Autoencoder, place: World, rng: Generator
+    cfg: Ablation, model: Autoencoder, scenes: Scenes, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Score the reconstruction and the slots on which pixels depend, for each kind of scenes."""
     import torch
@@ -325,16 +149,16 @@ def inspect(
 
     scores: dict[str, float] = {}
     arrays: dict[str, Any] = {}
-    for name, (data, labels) in place.tested.items():
+    for name, (data, labels) in scenes.tests.items():
         z = encode(model, data.x)
         decoded = decode(model, z)
-        joins = name == "id" and place.task is not None
-        n = max(cfg.looked, cfg.mixed) if joins else cfg.looked
+        recombines = name == "id" and scenes.task is not None
+        n = max(cfg.looked, cfg.mixed) if recombines else cfg.looked
         maps, truth = dependence(model, z[:n], labels[:n]), labels[: cfg.looked]
-        if joins:
-            score, examples = recombined(cfg, model, place, maps[: cfg.mixed], rng)
+        if recombines:
+            score, images = recombined(cfg, model, scenes, maps[: cfg.mixed], rng)
             scores |= score
-            arrays |= examples
+            arrays |= images
         maps = maps[: cfg.looked]
         scores[f"mse_{name}"] = float((decoded - data.y).square().mean())
         scores[f"r2_{name}"] = variance_weighted_r2(decoded, data.y)
@@ -343,26 +167,26 @@ def inspect(
         scores[f"largest_share_{name}"] = float(slot_shares(maps, truth).max())
         with torch.no_grad():
             attention = model.masks(z[:EXAMPLES])
-        shown = {"scene": data.x, "drawn": decoded, "maps": maps, "labels": labels}
-        shown["attention"] = attention
-        arrays |= {f"{k}_{name}": v[:EXAMPLES].numpy() for k, v in shown.items()}
+        examples = {"scene": data.x, "drawn": decoded, "maps": maps, "labels": labels}
+        examples["attention"] = attention
+        arrays |= {f"{k}_{name}": v[:EXAMPLES].numpy() for k, v in examples.items()}
     return scores, arrays
 
 
 def choose(
-    cfg: Ablation, models: Sequence[Autoencoder], place: World, seed: int, rng: Generator
+    cfg: Ablation, models: Sequence[Autoencoder], scenes: Scenes, seed: int, rng: Generator
 ) -> tuple[dict[str, float], dict[str, Any], int]:
     """Score all restarts of a seed briefly, and the one with the lowest objective in detail."""
     from recombine.core.seed import seeded
     from recombine.diagnostics.jacobians import j_ari, jis
     from recombine.maps.slots import encode
 
-    data, labels = place.tested["id"]
+    data, labels = scenes.tests["id"]
     scores: dict[str, float] = {}
     values = []
     for r, model in enumerate(models):
         with seeded(seed):
-            values.append(objective(cfg, model, place.train))
+            values.append(objective(cfg, model, scenes.train))
         scores[f"objective_{r + 1}"] = values[-1]["objective"]
         if len(models) > 1:
             maps = dependence(model, encode(model, data.x[:FEW]), labels[:FEW])
@@ -370,7 +194,7 @@ def choose(
             scores[f"jis_{r + 1}"] = jis(maps, labels[:FEW])
     best = int(np.argmin([value["objective"] for value in values]))
     with seeded(seed):
-        numbers, arrays = inspect(cfg, models[best], place, rng)
+        numbers, arrays = inspect(cfg, models[best], scenes, rng)
     return scores | values[best] | numbers, arrays, best
 
 
@@ -387,7 +211,7 @@ def choose(
         Score("j_ari_id", "adjusted Rand index of objects and slots by derivatives, foreground",
               better="higher", summary=True),
         Score("j_ari_ood", "the same for held-out pairs of hues", better="higher", summary=True),
-        Score("jis_id", "how far pixels depend on one slot, from 0 to 1", better="higher",
+        Score("jis_id", "degree to which a pixel depends on one slot, from 0 to 1", better="higher",
               summary=True),
         Score("jis_ood", "the same for held-out pairs of hues", better="higher", summary=True),
         Score("j_ari_*", "J-ARI of one restart on 64 scenes", better="higher"),
@@ -412,11 +236,11 @@ def objects(cfg: Ablation, seeds: Sequence[int]) -> list[Result]:
     from recombine.training.loss import sum_of_squares
 
     rngs = [np.random.default_rng(seed) for seed in seeds]
-    places = [world(cfg, rng) for rng in rngs]
+    worlds = [draw_scenes(cfg, rng) for rng in rngs]
     starts = list(seeds)
     if cfg.restarts > 1:
         starts = [1000 * seed + r for seed in seeds for r in range(cfg.restarts)]
-    datas = [place.train for place in places for _ in range(cfg.restarts)]
+    datas = [scenes.train for scenes in worlds for _ in range(cfg.restarts)]
     models = [build(cfg, data, start) for data, start in zip(datas, starts, strict=True)]
     histories = train(
         cfg,
@@ -429,10 +253,10 @@ def objects(cfg: Ablation, seeds: Sequence[int]) -> list[Result]:
         options={"weight_decay": 0.0},
     )
     results = []
-    for i, (place, rng) in enumerate(zip(places, rngs, strict=True)):
+    for i, (scenes, rng) in enumerate(zip(worlds, rngs, strict=True)):
         restarts = slice(i * cfg.restarts, (i + 1) * cfg.restarts)
         for model in models[restarts]:
             model.cpu()
-        scores, arrays, best = choose(cfg, models[restarts], place, seeds[i], rng)
+        scores, arrays, best = choose(cfg, models[restarts], scenes, seeds[i], rng)
         results.append(Result(scores, arrays, histories[restarts][best]))
     return results

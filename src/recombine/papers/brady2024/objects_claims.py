@@ -9,12 +9,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from recombine.core.claim import Run, claim
+from recombine.core.claim import Run, claims
 from recombine.core.experiment import EXPERIMENTS
-from recombine.papers.brady2024.objects import OVERLAP, THREE
+from recombine.papers.brady2024.objects_scenes import OVERLAP, THREE
 
 NONE: Run = {"capacity": 0.0, "interaction": 0.0}
 MASKS: Run = {**NONE, "encoder": "attention", "decoder": "broadcast"}  # Slot Attention
+ARMS = {  # runs, by what distinguishes them
+    "both": "both penalties",
+    "none": "none",
+    "capacity": "the penalty on the code",
+    "interaction": "the penalty on attention",
+    "slot_attention": "Slot Attention",
+}
+SCORES = {
+    "j_ari_id": "J-ARI",
+    "jis_id": "JIS",
+    "j_ari_ood": "J-ARI of held-out pairs",
+    "r2_recombined": "R² of recombined scenes",
+}
 
 
 def fitting(size: str, setting: Run) -> dict[str, Any]:
@@ -23,34 +36,25 @@ def fitting(size: str, setting: Run) -> dict[str, Any]:
     return {} if size == "paper" else {k: v for k, v in setting.items() if k not in sizes}
 
 
-def runs(size: str) -> dict[str, Run]:
-    """Return the runs with both penalties and with none: three sprites, or the paper's scenes."""
-    setting = fitting(size, THREE)
-    return {"both": setting, "none": {**setting, **NONE}}
+def runs(setting: Run, *names: str) -> Callable[[str], dict[str, Run]]:
+    """Look up runs of a setting by name, at any size.
 
-
-def both(size: str) -> dict[str, Run]:
-    """Return the run with both penalties, three sprites apart."""
-    return {"both": runs(size)["both"]}
-
-
-def overlapping(*names: str) -> Callable[[str], dict[str, Run]]:
-    """Look up runs with sprites that overlap by name.
-
-    Slot Attention draws whole images, which the cheap setting does not suit: it keeps its own
-    network and length, and has as many restarts.
+    Slot Attention renders whole images, for which these settings are unsuited: it keeps its own
+    network and number of steps, with as many restarts.
     """
 
     def by_size(size: str) -> dict[str, Run]:
-        cheap = fitting(size, OVERLAP)
-        own = fitting(size, {"restarts": 3, "looked": 256, "mixed": 256})
+        both = fitting(size, setting)
         arms: dict[str, Run] = {
-            "both": cheap,
-            "none": {**cheap, **NONE},
-            "capacity": {**cheap, "interaction": 0.0},
-            "interaction": {**cheap, "capacity": 0.0},
-            "fast": {**cheap, "start": 0.0, "rise": 0.005 if size == "paper" else 0.05},
-            "slot_attention": {**own, **MASKS},
+            "both": both,
+            "none": {**both, **NONE},
+            "capacity": {**both, "interaction": 0.0},
+            "interaction": {**both, "capacity": 0.0},
+            "fast": {**both, "start": 0.0, "rise": 0.005 if size == "paper" else 0.05},
+            "slot_attention": {
+                **fitting(size, {"restarts": 3, "looked": 256, "mixed": 256}),
+                **MASKS,
+            },
         }
         return {name: arms[name] for name in names}
 
@@ -63,12 +67,23 @@ def collapse(size: str) -> dict[str, Run]:
     return {"strong": {"capacity": 0.2, "interaction": 80.0, "rise": 0.1, **steps}}
 
 
+add = claims("brady2024.objects")
+
+
+def higher(
+    setting: Run, *, score: str, compare: str = "both - none", above: float = 0.0, **fields: Any
+) -> None:
+    """Claim that a score is higher in one run of a setting than in another."""
+    first, second = compare.split(" - ")
+    what = f"{SCORES[score]} with {ARMS[first]} minus with {ARMS[second]}"
+    fields |= {"what": what, "runs": runs(setting, first, second)}
+    add(score=score, compare=compare, above=above, **fields)
+
+
 TABLE = "table, by the reviews: numbers not known"
-add = partial(claim, "brady2024.objects", start=3000)
-fresh = partial(claim, "brady2024.objects", start=3020, seeds=15)
-overlap = partial(claim, "brady2024.objects", start=4000)
-table = partial(overlap, source=TABLE)
-beyond = partial(add, source="ours", role="beyond")
+apart = partial(higher, THREE, start=3000)
+fresh = partial(higher, THREE, start=3020, seeds=15)
+overlap = partial(higher, OVERLAP, start=4000, source=TABLE)
 
 add(
     name="scenes_are_drawn",
@@ -76,41 +91,32 @@ add(
     score="r2_id",
     above=0.85,
     what="smaller R² of in-distribution scenes",
-    runs=runs,
+    runs=runs(THREE, "both", "none"),
     source="ours",
     role="control",
+    start=3000,
 )
 fresh(
     name="both_penalties_raise_j_ari",
     sentence="Both penalties raise J-ARI: pixels of one object depend on one slot.",
     score="j_ari_id",
-    compare="both - none",
-    above=0.0,
-    what="J-ARI with both minus with none",
-    runs=runs,
     paper="better in both of its worlds",
     source=TABLE,
     role="headline",
 )
-add(
+apart(
     name="both_penalties_make_objects",
     sentence="Both penalties raise J-ARI by more than 0.05.",
     score="j_ari_id",
-    compare="both - none",
     above=0.05,
-    what="J-ARI with both minus with none",
-    runs=runs,
     source="ours: the margin",
     second=True,
 )
-add(
+apart(
     name="both_penalties_separate_slots",
     sentence="Both penalties raise JIS: a pixel depends on fewer slots.",
     score="jis_id",
-    compare="both - none",
     above=0.05,
-    what="JIS with both minus with none",
-    runs=runs,
     paper="better in both of its worlds",
     source=TABLE,
     role="headline",
@@ -121,68 +127,51 @@ add(
     score="mse_id",
     compare="both / none",
     below=1.25,
-    what="squared error with both / with none",
-    runs=runs,
+    what="squared error with both penalties / with none",
+    runs=runs(THREE, "both", "none"),
     source="ours",
     role="control",
+    start=3000,
 )
-table(
+overlap(
     name="both_penalties_make_overlapping_objects",
     sentence="Where sprites overlap, both penalties raise J-ARI.",
     score="j_ari_id",
-    compare="both - none",
     above=0.05,
-    what="J-ARI with both minus with none",
-    runs=overlapping("both", "none"),
     paper="better in both of its worlds",
 )
-table(
+overlap(
     name="both_penalties_separate_overlapping_slots",
     sentence="Where sprites overlap, both penalties raise JIS.",
     score="jis_id",
-    compare="both - none",
     above=0.05,
-    what="JIS with both minus with none",
-    runs=overlapping("both", "none"),
     paper="better in both of its worlds",
 )
-table(
+overlap(
     name="capacity_matters",
     sentence="Where sprites overlap, the penalty on the code alone raises J-ARI.",
     score="j_ari_id",
     compare="capacity - none",
-    above=0.0,
-    what="J-ARI with the penalty on the code minus with none",
-    runs=overlapping("capacity", "none"),
     paper="changes more than the other",
 )
-table(
+overlap(
     name="interaction_matters",
     sentence="Where sprites overlap, the penalty on attention alone raises JIS.",
     score="jis_id",
     compare="interaction - none",
-    above=0.0,
-    what="JIS with the penalty on attention minus with none",
-    runs=overlapping("interaction", "none"),
 )
-table(
+overlap(
     name="both_beat_capacity",
-    sentence="Where sprites overlap, both penalties give a higher JIS than the one on the code.",
+    sentence="Where sprites overlap, both penalties raise JIS more than the one on the code.",
     score="jis_id",
     compare="both - capacity",
-    above=0.0,
-    what="JIS with both minus with the penalty on the code",
-    runs=overlapping("both", "capacity"),
     paper="both is best",
 )
-table(
+overlap(
     name="both_beat_interaction",
-    sentence="Where sprites overlap, both penalties give a higher J-ARI than the one on attention.",
+    sentence="Where sprites overlap, both penalties raise J-ARI more than the one on attention.",
     score="j_ari_id",
     compare="both - interaction",
-    above=0.0,
-    what="J-ARI with both minus with the penalty on attention",
-    runs=overlapping("both", "interaction"),
     paper="both is best",
     second=True,
 )
@@ -192,15 +181,11 @@ overlap(
     score="j_ari_id",
     compare="both - slot_attention",
     above=-0.1,
-    what="J-ARI of the penalized transformer minus that of Slot Attention with masks",
-    runs=overlapping("both", "slot_attention"),
     paper="comparable or better",
     source="text: abstract",
     role="headline",
 )
-claim(
-    "brady2024.objects",
-    oracle="initial spread",
+add(
     name="one_slot_for_all_pleases_jis",
     sentence="Strong early penalties let one slot render everything: JIS is high, J-ARI is low.",
     score="jis_id - j_ari_id",
@@ -208,18 +193,22 @@ claim(
     what="JIS minus J-ARI after 1,500 steps",
     runs=collapse,
     source="ours",
+    oracle="initial spread",
     role="beyond",
 )
-overlap(
+
+beyond = claims("brady2024.objects", source="ours", role="beyond", start=3000)
+apart_beyond = partial(apart, source="ours", role="beyond")
+
+beyond(
     name="a_fast_rise_harms_the_drawing",
-    sentence="Reconstruction is worse where the penalty on attention rises fast.",
+    sentence="Reconstruction is worse where the weight of the penalty on attention rises fast.",
     score="mse_id",
     compare="fast / both",
     above=1.1,
     what="squared error after a fast rise / a slow one",
-    runs=overlapping("fast", "both"),
-    source="ours",
-    role="beyond",
+    runs=runs(OVERLAP, "fast", "both"),
+    start=4000,
 )
 beyond(
     name="unseen_pairs_are_drawn",
@@ -227,7 +216,7 @@ beyond(
     score="mse_ood / mse_id",
     below=1.5,
     what="squared error of held-out pairs / of in-distribution ones",
-    runs=both,
+    runs=runs(THREE, "both"),
 )
 beyond(
     name="penalties_help_unseen_pairs",
@@ -236,7 +225,7 @@ beyond(
     compare="none - both",
     above=0.1,
     what="squared error of held-out pairs / of in-distribution ones: with none minus with both",
-    runs=runs,
+    runs=runs(THREE, "both", "none"),
     reason=(
         "held-out pairs of hues cost little even without penalties: 1.03 times the error; two "
         "sprites were tried, too: 1.11 times"
@@ -246,29 +235,19 @@ fresh(
     name="penalties_raise_j_ari_in_unseen_pairs",
     sentence="Both penalties raise J-ARI in held-out pairs of hues, too.",
     score="j_ari_ood",
-    compare="both - none",
-    above=0.0,
-    what="J-ARI of held-out pairs with both minus with none",
-    runs=runs,
     source="ours",
     role="beyond",
 )
-beyond(
+apart_beyond(
     name="objects_hold_in_unseen_pairs",
     sentence="In held-out pairs of hues, both penalties raise J-ARI by more than 0.05.",
     score="j_ari_ood",
-    compare="both - none",
     above=0.05,
-    what="J-ARI of held-out pairs with both minus with none",
-    runs=runs,
     second=True,
 )
-beyond(
+apart_beyond(
     name="slots_recombine",
     sentence="Both penalties raise R² of scenes decoded from recombined slots.",
     score="r2_recombined",
-    compare="both - none",
     above=0.1,
-    what="R² of recombined scenes with both minus with none",
-    runs=runs,
 )

@@ -86,7 +86,7 @@ def cell(records: Evidence[Record], run: str, score: str) -> float:
 
 
 def cells(*, zero: bool) -> list[tuple[Kind, str]]:
-    """List the shares that are zero by a generator's order, or those that are not."""
+    """List the shares that a generator's order makes zero, or all others."""
     return [
         (kind, f"r{n}")
         for kind, order in ORDERS.items()
@@ -139,7 +139,7 @@ add(
     source="ours: a pilot gave 3e-31 or less, and 1.6e-2 or more",
 )
 def differences_tell_sums_from_the_rest(records: Evidence[Record]) -> float:
-    """Finite differences across blocks are zero for sums over blocks and for nothing else."""
+    """Finite differences across blocks are zero for sums over blocks and no other generators."""
     sums = [kind for kind, order in ORDERS.items() if order is not None and order < 2]
     high = max(cell(records, kind, "defect") for kind in sums)
     low = min(cell(records, kind, "defect") for kind in ORDERS if kind not in sums)
@@ -192,9 +192,9 @@ def kinks(cfg: Kinks) -> Result:
     )
 
 
-of_relu = claims("brady2024.kinks", runs={"ReLU": {}}, role="beyond")
+relu = claims("brady2024.kinks", runs={"ReLU": {}}, role="beyond")
 
-of_relu(
+relu(
     name="derivatives_are_blind_to_kinks",
     sentence="Second derivatives certify an entangled ReLU network as a sum over blocks.",
     score="derivatives",
@@ -202,7 +202,7 @@ of_relu(
     what="share r1 by derivatives",
     source="ours: 0",
 )
-of_relu(
+relu(
     name="differences_see_kinks",
     sentence="Finite differences as large as the data show that it is not a sum.",
     score="differences",
@@ -210,7 +210,7 @@ of_relu(
     what="share r1 by differences",
     source="ours: a pilot gave 0.135",
 )
-of_relu(
+relu(
     name="small_differences_are_as_blind",
     sentence="Differences with steps a hundred times smaller hardly detect it.",
     score="close / differences",
@@ -220,7 +220,7 @@ of_relu(
 )
 
 
-@of_relu(above=0.5, what="1 if differences were chosen and no order was found", source="ours")
+@relu(above=0.5, what="1 if differences were chosen and no order was found", source="ours")
 def the_trap_is_noticed(records: Evidence[Record]) -> float:
     """By default, the measurement switches to differences and finds no order below 3."""
     return min(cell(records, "ReLU", "chosen"), cell(records, "ReLU", "order") / MORE)

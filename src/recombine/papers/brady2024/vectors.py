@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import FRESH, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import box, everything
@@ -66,7 +64,8 @@ class Blocks(Training):
 
 
 HIDDEN = box({"block1[0]": (0.0, np.inf), "block2[0]": (0.0, np.inf)})
-APART = box({"block1[0]": (-np.inf, 0.0)})  # blocks are independent here, also without a corner
+# Here the blocks are independent, even if the corner is held out.
+APART = box({"block1[0]": (-np.inf, 0.0)})
 
 
 def shown(cfg: Blocks) -> Support:
@@ -74,15 +73,15 @@ def shown(cfg: Blocks) -> Support:
     return everything() if cfg.support == "all" else ~HIDDEN
 
 
-def interacting(cfg: Blocks, model: Smooth, z: Tensor) -> float:
-    """Evaluate the penalty at some codes, without its weight."""
+def penalty_value(cfg: Blocks, model: Smooth, z: Tensor) -> float:
+    """Evaluate the penalty at some codes, before it is weighted."""
     import torch
 
     from recombine.maps.curvature import crossing, shared
 
+    if cfg.penalty == "none":
+        return 0.0
     with torch.no_grad():
-        if cfg.penalty == "none":
-            return 0.0
         if cfg.penalty == "n0":
             return float(shared(model.chain, z).mean())
         return float(crossing(model.chain, z, ORDERS[cfg.penalty] + 1).mean())
@@ -108,7 +107,7 @@ def objective(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, float]:
         error = float(sum_of_squares(model.decode(z), data.y))
     z = z[: cfg.asked]
     at = recombine(z) if cfg.where == "recombined" else z
-    return error + cfg.weight * interacting(cfg, model, at), error
+    return error + cfg.weight * penalty_value(cfg, model, at), error
 
 
 def identify(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, tuple[int, ...]]:
@@ -121,18 +120,18 @@ def identify(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, tuple[int, 
 
 
 def recombined(
-    model: Smooth, task: Task, seen: Data, order: tuple[int, ...], rng: Generator
+    model: Smooth, task: Task, data: Data, order: tuple[int, ...], rng: Generator
 ) -> float:
-    """R² of decoded slots that come from different training examples and meet in the corner."""
+    """R² of vectors decoded from slots of different examples that combine into the corner."""
     import torch
 
     from recombine.diagnostics.variance import variance_weighted_r2
 
-    rows = np.stack([rng.permutation(len(seen)) for _ in range(BLOCKS)])
+    rows = np.stack([rng.permutation(len(data)) for _ in range(BLOCKS)])
     blocks = task.space.blocks.values()
-    mixed = np.concatenate([seen.z[r, b] for r, b in zip(rows, blocks, strict=True)], axis=1)
+    mixed = np.concatenate([data.z[r, b] for r, b in zip(rows, blocks, strict=True)], axis=1)
     new = HIDDEN.contains(task.space, mixed)
-    code = encode(model, seen.x)
+    code = encode(model, data.x)
     slots = torch.empty_like(code)
     for sources, slot in zip(rows, order, strict=True):
         slots[:, slot] = code[torch.from_numpy(sources), slot]
@@ -178,7 +177,7 @@ def shares(model: Smooth, x: Tensor) -> dict[str, float]:
     ],
 )  # fmt: skip
 def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:
-    """Train autoencoders of vectors; a penalty on interaction alone may identify the blocks."""
+    """Train autoencoders of vectors and test if a penalty on interaction identifies blocks."""
     import torch
 
     from recombine.runs.trial import train
@@ -260,151 +259,3 @@ def choose(
     for r, (value, (score, _)) in enumerate(zip(values, identified, strict=True)):
         scores |= {f"objective_{r + 1}": value, f"sis_{r + 1}": score}
     return scores, best
-
-
-N0: Run = {"penalty": "n0", "weight": 0.1}
-N1: Run = {"penalty": "n1", "weight": 5.0}
-N2: Run = {"penalty": "n2", "weight": 1.0}
-CORNER: Run = {"support": "corner"}
-FREE: dict[str, Run] = {"disjoint": {"generator": "disjoint"}, "additive": {}}
-RIGHT: dict[str, Run] = {"disjoint_n0": {"generator": "disjoint", **N0}, "additive_n1": N1}
-ADDITIVE: dict[str, Run] = {"additive_n1": N1}
-HELD_OUT: dict[str, Run] = {
-    "encoded": {**CORNER, **N1, "where": "encoded"},
-    "recombined": {**CORNER, **N1, "where": "recombined"},
-}
-PILOT = "bounds lean on a pilot of 1 to 4 seeds"
-
-add = claims("brady2024.vectors")
-identified = partial(add, score="sis", what="R² of matched minus other slots", oracle=PILOT)
-
-add(
-    name="vectors_are_reproduced",
-    sentence="Vectors are reconstructed with and without the right penalty.",
-    score="r2_id",
-    above=0.97,
-    what="smallest R² of four runs",
-    runs={**FREE, **RIGHT},
-    source="ours",
-    role="control",
-)
-identified(
-    name="disjoint_blocks_are_identified",
-    sentence="A penalty on outputs that slots share identifies blocks with disjoint outputs.",
-    above=0.95,
-    runs={"disjoint_n0": RIGHT["disjoint_n0"]},
-    source="text: theorem for n = 0; ours: a pilot gave 1.00, 1.00, 1.00, 0.01",
-)
-identified(
-    name="more_restarts_identify_additive_blocks",
-    sentence=(
-        "A penalty on second derivatives across slots identifies blocks that add up (best of 16 "
-        "restarts by the training objective)."
-    ),
-    above=0.95,
-    runs={"additive_n1": {**N1, "restarts": 16}},
-    source="text: theorem for n = 1; ours: with 5 restarts 0.803 on seeds 0 to 4",
-    role="headline",
-    start=FRESH,
-)
-identified(
-    name="additive_blocks_are_identified",
-    sentence="With 5 restarts instead of 16, this penalty identifies blocks that add up.",
-    above=0.95,
-    runs=ADDITIVE,
-    source="text: theorem for n = 1; ours: a pilot gave 0.997 where it converged",
-    second=True,
-)
-identified(
-    name="nothing_is_identified_without_a_penalty",
-    sentence="Without a penalty, neither disjoint nor additive blocks are identified.",
-    below=0.5,
-    what="larger R² of matched minus other slots, of two generators",
-    runs=FREE,
-    source="ours: a pilot gave 0.15 to 0.20, and 0.06 to 0.46",
-    role="control",
-    second=True,
-)
-identified(
-    name="too_strict_a_penalty_does_not_identify",
-    sentence="The penalty for disjoint blocks does not identify blocks that add up.",
-    below=0.9,
-    runs={"additive_n0": N0},
-    source="ours: a pilot gave 0.44",
-    role="control",
-)
-identified(
-    name="entangled_latents_are_not_identified",
-    sentence="Where one network generates from all latents, the penalty identifies no blocks.",
-    below=0.5,
-    runs={"entangled_n1": {"generator": "entangled", **N1}},
-    source="ours: a pilot gave 0.03",
-    role="control",
-    second=True,
-)
-identified(
-    name="bilinear_blocks_are_identified",
-    sentence="A penalty on third derivatives across slots identifies blocks with bilinear terms.",
-    above=0.95,
-    runs={"bilinear_n2": {"generator": "bilinear", **N2}},
-    source="text: theorem for n = 2; ours: a pilot gave 0.15 or less",
-    reason=(
-        "training stops short: R² on training vectors is 0.948 (0.997 for additive blocks), and "
-        "third derivatives across slots keep a share of 0.003; the theorem is about the optimum; "
-        "the pilot's size, with 2.5 times the steps, was not tried"
-    ),
-    role="headline",
-)
-add(
-    name="the_objective_chooses_as_the_truth_would",
-    sentence="The restart with the lowest objective is about as good as the best one.",
-    score="sis_best - sis",
-    below=0.05,
-    what="best score minus chosen score, larger of two generators",
-    runs=RIGHT,
-    source="ours",
-    role="beyond",
-)
-add(
-    name="the_objective_tells_good_restarts_from_bad",
-    sentence="The restart with the lowest objective is better than restarts on average.",
-    score="sis - sis_mean",
-    above=0.1,
-    what="score of the chosen restart minus mean of all",
-    runs=ADDITIVE,
-    source="ours: in a pilot 2 of 5 restarts converged",
-    oracle=PILOT,
-    role="beyond",
-)
-add(
-    name="identified_slots_recombine",
-    sentence="With a corner held out, slots penalized where they recombine generalize to it.",
-    score="r2_recombined",
-    above=0.9,
-    what="R² of recombined vectors",
-    runs={"recombined": HELD_OUT["recombined"]},
-    source="text: theorem on compositional generalization",
-    role="headline",
-)
-add(
-    name="slots_without_a_penalty_do_not_recombine",
-    sentence="With a corner held out and no penalty, recombined slots do not generalize to it.",
-    score="r2_recombined",
-    below=0.5,
-    what="R² of recombined vectors",
-    runs={"none": CORNER},
-    source="ours",
-    role="control",
-)
-add(
-    name="a_penalty_carries_no_further_than_it_looks",
-    sentence="Slots recombine better if penalized where they recombine than where encoded.",
-    score="r2_recombined",
-    compare="recombined - encoded",
-    above=0.0,
-    what="R² of recombined vectors, difference",
-    runs=HELD_OUT,
-    source="ours",
-    role="beyond",
-    second=True,
-)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from recombine.core.claim import claim
+from recombine.core.claim import claims
 from recombine.core.experiment import Result, closed_form
 from recombine.core.score import Score
 
@@ -63,23 +63,21 @@ def additivity(cfg: Masks) -> Result:
     return Result({"least": min(ratios), "most": max(ratios)})
 
 
-claim(
-    "wiedemer2023.additivity",
+add = claims("wiedemer2023.additivity", source="text: the sequel replaces softmax by sigmoid masks")
+
+add(
     name="sigmoid_masks_are_additive",
     sentence="With one sigmoid mask per slot, the decoder of Slot Attention is additive.",
     score="most",
     below=1e-10,
     what="largest interaction of two slots / effect of one",
     runs={"sigmoid": {}},
-    source="text: the sequel replaces softmax by sigmoid masks",
 )
-claim(
-    "wiedemer2023.additivity",
+add(
     name="softmax_masks_are_not",
     sentence="With softmax masks over slots, as published, its decoder is not additive.",
     score="least",
     above=1e-3,
     what="smallest interaction of two slots / effect of one",
     runs={"softmax": {"masks": "softmax"}},
-    source="text: the sequel replaces softmax by sigmoid masks",
 )

@@ -77,21 +77,14 @@ def under(z: Tensor, pixels: int) -> Tensor:
     return torch.arange(pixels) == torch.floor(z * (pixels - 1) + 0.5)
 
 
-def sprite(
-    color: Sequence[float],
-    pixels: int,
-    *,
-    ground: float = 0.0,
-    scale: float = 1.0,
-    shift: float = 0.0,
-) -> Part:
+def sprite(color: Sequence[float], pixels: int, ground: float = 0.0) -> Part:
     """Render one colored pixel at position z on a gray background."""
     import torch
 
     paint = torch.tensor(color, dtype=torch.float64)[:, None]
 
     def draw(z: Tensor) -> Tensor:
-        return ground + under(z, pixels)[:, None] * (scale * paint + shift - ground)
+        return ground + under(z, pixels)[:, None] * (paint - ground)
 
     return draw
 
@@ -126,11 +119,11 @@ def setting(cfg: Rows) -> tuple[Composition, Support]:
     planes = cross(a=[0], b=[1])  # b varies with a at 0, a varies with b at 1
     parts: list[Part] = raw
     if name == "product" and how != "black":
-        parts = [sprite(c, cfg.pixels, ground=0.3, shift=0.3) for c in (FRONT, BACK)]
+        parts = [sprite([v + 0.3 for v in c], cfg.pixels, ground=0.3) for c in (FRONT, BACK)]
     if how == "cosine":
         parts, planes = [parts[0], cosine(cfg.pixels)], cross(a=[0], b=[0, 0.5])
     if name == "saturated":
-        parts = [sprite(FRONT, cfg.pixels, ground=-10, scale=20, shift=10), raw[1]]
+        parts = [sprite([20 * v + 10 for v in FRONT], cfg.pixels, ground=-10), raw[1]]
     if name == "alpha":
         parts = [with_opacity(c, cfg.pixels, soft=how == "soft") for c in (FRONT, BACK)]
     if how == "three_planes":
@@ -174,12 +167,12 @@ def rank(cfg: Rows) -> Result:
     return Result({name: float(value) for name, value in numbers.items()}, arrays)
 
 
-add = claims("wiedemer2023.rank")
-
-
 def cases(*names: str) -> dict[str, dict[str, str]]:
     """List the runs of some cases."""
     return {name: {"case": name} for name in names}
+
+
+add = claims("wiedemer2023.rank")
 
 
 @add(
@@ -201,9 +194,7 @@ def ranks_are_as_derived(records: Evidence[Record]) -> float:
 
 add(
     name="the_sum_of_jacobians_misleads",
-    sentence=(
-        "Jacobians can cancel in the paper's sum although the stacked ones determine the component."
-    ),
+    sentence="Jacobians can cancel in the paper's sum although their stack has full rank.",
     score="stack_1 - sum_1",
     above=17.5,
     what="rank of the stack minus rank of the sum, of 18",
@@ -220,16 +211,14 @@ add(
     source="ours: 15 and 18 of 18, derived by hand",
 )
 def a_third_plane_shows_what_was_hidden(records: Evidence[Record]) -> float:
-    """A third plane, with the front sprite elsewhere, determines the rest of the back sprite."""
+    """A third plane with the front sprite elsewhere determines the rest of the back sprite."""
     rank = records.scores("stack_2")
     return 18 - rank["saturated_three_planes"][0] if rank["saturated_planes"][0] < 18 else 18.0
 
 
 add(
     name="the_certificate_names_that_plane",
-    sentence=(
-        "Given two planes, the certificate proposes a third one that determines the back sprite."
-    ),
+    sentence="Given two planes, the certificate proposes a third that determines the back sprite.",
     score="18 - repaired_2",
     below=0.5,
     what="missing rank with the proposed plane, of 18",
@@ -239,7 +228,7 @@ add(
 )
 add(
     name="opacity_violates_the_condition",
-    sentence=("Of a back component with opacity, no support determines more than color × opacity."),
+    sentence="Of a back component with opacity, no support determines more than color × opacity.",
     score="stack_2",
     below=18.5,
     what="largest rank of the back component, of 24",
@@ -248,9 +237,7 @@ add(
 )
 add(
     name="the_ground_of_an_occluder_is_never_determined",
-    sentence=(
-        "Under hard occlusion, no random support determines the background of the front component."
-    ),
+    sentence="Under hard occlusion, random pairs never determine the front component's background.",
     score="stack_1",
     below=3.5,
     what="rank of the front component, of 18",

@@ -50,7 +50,7 @@ def random_part(rng: np.random.Generator) -> Part:
 
 
 def compositions(cfg: Path, space: Space, shown: Support) -> list[Composition]:
-    """Draw random compositions, and keep those that the certificate classifies as the config asks.
+    """Draw random compositions until enough of them have the rank that the config asks for.
 
     Either every component is determined numerically, or all but one output of the first.
     """

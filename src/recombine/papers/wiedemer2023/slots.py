@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.claim import Run, claim
-from recombine.core.error import Refused
+from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.space import Points
@@ -94,16 +93,15 @@ def build(cfg: Scenes, data: Data, seed: int) -> Layered:
         options |= {"hidden": 2 * cfg.dim, "masks": cfg.masks, "initial": cfg.initial}
         options |= {"halvings": cfg.halvings, "broadcast": cfg.side // 2**cfg.halvings}
         model = slot_attention(data, slots=cfg.objects, **options)
-    if not isinstance(model, Layered):
-        raise Refused(f"{type(model).__name__} has no slots; this experiment needs a Layered one.")
+    assert isinstance(model, Layered)
     return model
 
 
 def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
-    """Encode slots in the order of the objects: each slot goes to the object it renders most of.
+    """Encode slots in the order of the objects, each matched to the object it renders most of.
 
-    While a network learns to read latents, slots cannot be matched by what it reads: in the band,
-    the latents of one object also tell much about the other.
+    The network that reads latents cannot match slots while it is trained: in the band, the latents
+    of one object are informative about the other.
     """
     import torch
 
@@ -133,11 +131,11 @@ def fit_readout(cfg: Scenes, model: Layered, data: Data, seed: int) -> Readout:
     truth, kinds = scene_latents(data.z, cfg.objects, cfg.factors)
     slots, classes = by_drawing(cfg, model, data), [kinds] if kinds else []
     reader = readout(slots, truth, classes=classes, steps=cfg.reading, seed=seed)
-    return replace(reader, order=None)  # from now on, slots are matched by what is read
+    return replace(reader, order=None)  # from now on, slots are matched by the latents it reads
 
 
 def by_object(reader: Readout, z: Tensor, truth: Tensor) -> Tensor:
-    """Order the slots of each image by the objects that they fit best."""
+    """Order the slots of each image by the objects whose latents they fit best."""
     from recombine.maps.slots import assign
 
     known = (truth - reader.mean) / reader.scale
@@ -191,7 +189,7 @@ def inspect(cfg: Scenes, model: Layered, reader: Readout, data: Data) -> dict[st
 def examples(model: Layered, data: Data, objects: int, name: str) -> dict[str, Any]:
     """Store some scenes, their reconstructions, and what each slot renders.
 
-    They run from the scene whose objects are most alike to the one whose objects differ most.
+    They are sorted by how much their objects differ, from most to least alike.
     """
     import torch
 
@@ -285,8 +283,8 @@ def run_seed(cfg: Scenes, seed: int) -> Result:
 
 
 PLAIN: dict[str, Run] = {"without": {}}
-PAIR: dict[str, Run] = {"without": {}, "with": {"consistency": 1.0}}
-add = partial(claim, "wiedemer2023.slots")
+PAIR: dict[str, Run] = {**PLAIN, "with": {"consistency": 1.0}}
+add = claims("wiedemer2023.slots")
 
 add(
     name="scenes_are_fitted",

@@ -150,7 +150,7 @@ def undetermined_share(cfg: Sprites, certificate: Certificate) -> float:
 
 @dataclass(frozen=True)
 class Certified:
-    """What the rank condition says of a run, before any training."""
+    """Results of the rank condition for a run, before any training."""
 
     scores: dict[str, float]
     lost: NDArray[np.float64]
@@ -160,12 +160,12 @@ class Certified:
 
 
 def certified(cfg: Sprites) -> Certified:
-    """Compute ranks for hard occlusion, which makes the images, and for opacity if used."""
+    """Compute ranks for hard occlusion, which renders the images, and for opacity if used."""
     hard = certify(cfg, "step", cfg.support, cfg.tried)
-    model = hard if cfg.combine != "alpha" else certify(cfg, "alpha", cfg.support, cfg.tried)
+    certificate = hard if cfg.combine != "alpha" else certify(cfg, "alpha", cfg.support, cfg.tried)
     scores = {"hidden_2": undetermined_share(cfg, hard)}
     for k in (1, 2):
-        worst = model.worst(f"sprite{k}")
+        worst = certificate.worst(f"sprite{k}")
         scores[f"determined_{k}"] = worst.stack / worst.width
     marked = certify(cfg, "step", "star", 1).lost("sprite2")
     return Certified(scores, pixels(cfg, hard.lost("sprite2")), pixels(cfg, marked) == 1)
@@ -183,15 +183,15 @@ def shows_sprite_2(cfg: Sprites, z: Points) -> Tensor:
     return shrink(visible(torch.stack(cover, dim=1).float())[:, 1], cfg.finer) > 0.5
 
 
-def by_pixel(cfg: Sprites, seen: Observed, marked: Mask) -> Measured:
+def by_pixel(cfg: Sprites, observed: Observed, marked: Mask) -> Measured:
     """Compare the error of sprite 2 in marked pixels with its error in others of the same scenes.
 
     Only pixels that show sprite 2 count, in scenes where it is visible in a marked pixel.
     """
     import torch
 
-    query = seen.split.query
-    error = (seen.outputs - query.y).square().mean(dim=1).cpu()
+    query = observed.split.query
+    error = (observed.outputs - query.y).square().mean(dim=1).cpu()
     shows, lost = shows_sprite_2(cfg, query.z), torch.from_numpy(marked)
     count = shows.sum(dim=0)
     mean = (error * shows).sum(dim=0) / count.where(count > 0, torch.nan)
@@ -199,8 +199,9 @@ def by_pixel(cfg: Sprites, seen: Observed, marked: Mask) -> Measured:
     scenes = (shows & lost).flatten(1).any(dim=1)
     inside, outside = shows[scenes] & lost, shows[scenes] & ~lost
     if inside.any() and outside.any():
-        a, b = (float(error[scenes][rows].double().mean()) for rows in (inside, outside))
-        measured |= {"error_named": a, "error_others": b, "named_ratio": a / max(b, 1e-12)}
+        named, others = (float(error[scenes][at].double().mean()) for at in (inside, outside))
+        measured |= {"error_named": named, "error_others": others}
+        measured["named_ratio"] = named / max(others, 1e-12)
     return measured
 
 
@@ -216,7 +217,7 @@ def build(cfg: Sprites, data: Data, seed: int) -> nn.Module:
 
 
 def further_scores(cfg: Sprites, certificate: Certified, trained: Trained) -> Measured:
-    """Return errors, success, what the certificate says, and the error where it marks pixels."""
+    """Return errors, success, scores of the certificate, and errors in the pixels it marks."""
     scores = trained.scores
     measured: Measured = {
         f"mse_{group}": (1 - scores[f"r2_{group}"]) * scores[f"variance_{group}"]
@@ -235,8 +236,7 @@ def further_scores(cfg: Sprites, certificate: Certified, trained: Trained) -> Me
     paper={
         "side": 64, "finer": 1, "smallest": 0.09, "largest": 0.22, "inputs": "scaled",
         "samples": 100_000, "asked": 10_000, "width": 256, "channels": 32, "batch": 512,
-        "steps": 392_000,
-        "lr": 1e-3,
+        "steps": 392_000, "lr": 1e-3,
     },
     seeds_per_job=lambda cfg: 1 if cfg.channels else 5,
     scores=[

@@ -1,4 +1,4 @@
-"""Wiedemer et al. 2023 on vectors: trained networks where the rank condition holds, or barely."""
+"""Wiedemer et al. 2023 on vectors: networks where the rank condition holds, amply or barely."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from recombine.core.claim import Evidence, Run, claim, claims
+from recombine.core.claim import Evidence, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import band, cross, everything
@@ -88,20 +88,14 @@ def conditioning(certificate: Certificate) -> dict[str, float]:
 
 @experiment(
     smoke={
-        "latents": 1,
-        "outputs": 3,
-        "width": 4,
-        "samples": 64,
-        "asked": 128,
-        "steps": 3,
-        "tried": 2,
+        "latents": 1, "outputs": 3, "width": 4, "samples": 64, "asked": 128, "steps": 3, "tried": 2,
     },
     paper={"samples": 10_000, "batch": 512, "steps": 100_000},
     scores=[
         Score("rank_missing", "rank missing for sufficient support", better="lower"),
         Score("sigma_min", "smallest singular value per partner", better="higher"),
     ],
-)
+)  # fmt: skip
 def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
     """Train a network on some pairs of two random components and test it on all pairs."""
     from recombine.diagnostics.sufficiency import sufficiency
@@ -144,30 +138,29 @@ SUPPORTS: dict[str, Run] = {
 BOUNDED = 2.0  # an offset that keeps factors between 1 and 3
 
 
-def run(combine: str, where: str, **fields: object) -> dict[str, Run]:
-    """Name one run by its composition and support."""
+def runs(combine: str, *supports: str, **fields: object) -> dict[str, Run]:
+    """Name runs by composition and support."""
     offset = ", bounded" if fields.get("offset") else ""
-    return {f"{combine} {where}{offset}": {"combine": combine, **SUPPORTS[where], **fields}}
+    return {
+        f"{combine} {support}{offset}": {"combine": combine, **SUPPORTS[support], **fields}
+        for support in supports
+    }
 
 
-PRODUCTS = {k: v for where in SUPPORTS for k, v in run("product", where).items()}
-PRODUCTS |= run("product", "corner", offset=BOUNDED) | run("product", "center", offset=BOUNDED)
-OTHERS = {
-    k: v
-    for combine in ("add", "sigmoid")
-    for where in ("all pairs", "corner", "broad", "narrow")
-    for k, v in run(combine, where).items()
-}
+PRODUCTS = runs("product", *SUPPORTS) | runs("product", "corner", "center", offset=BOUNDED)
+WITHOUT_CENTER = [support for support in SUPPORTS if support != "center"]
+OTHERS = runs("add", *WITHOUT_CENTER) | runs("sigmoid", *WITHOUT_CENTER)
 MONOLITHIC = {
     f"monolithic, {name}": {**fields, "model": "monolithic"}
     for name, fields in {**OTHERS, **PRODUCTS}.items()
 }
 PILOT = "bounds are based on pilots of 1 to 3 seeds"
 
-on_all_pairs = claims("wiedemer2023.vectors", score="r2_all", what="R² on all pairs", oracle=PILOT)
+add = claims("wiedemer2023.vectors")
+on_all_pairs = partial(add, score="r2_all", what="R² on all pairs", oracle=PILOT)
+beyond = partial(on_all_pairs, role="beyond")
 
-claim(
-    "wiedemer2023.vectors",
+add(
     name="vectors_are_fitted",
     sentence="Both networks fit their training pairs, for every composition and support.",
     score="r2_id",
@@ -183,7 +176,7 @@ on_all_pairs(
     name="sums_are_composed",
     sentence="Trained on a cross, a compositional network of sums generalizes to all pairs.",
     above=0.99,
-    runs=run("add", "corner"),
+    runs=runs("add", "corner"),
     source="text: Theorem 1; ours: a pilot gave 0.997",
     second=True,
 )
@@ -194,42 +187,37 @@ on_all_pairs(
     runs={"monolithic": {**SUPPORTS["corner"], "model": "monolithic"}},
     source="ours: a pilot gave 0.562",
 )
-claim(
-    "wiedemer2023.vectors",
+add(
     name="a_product_at_the_corner_has_full_rank",
     sentence="For products, a cross through the corner satisfies the rank condition.",
     score="rank_missing",
     below=0.5,
     what="missing rank, of 16",
-    runs=run("product", "corner"),
+    runs=runs("product", "corner"),
     source="ours: a pilot had full rank",
     oracle=PILOT,
     role="beyond",
 )
-on_all_pairs(
+beyond(
     name="full_rank_is_not_enough",
-    sentence="Trained on that cross, compositional networks of products do not generalize, "
-    "although the rank is full.",
+    sentence="Trained on that cross, compositional networks fail to generalize despite full rank.",
     below=0.0,
-    runs=run("product", "corner"),
+    runs=runs("product", "corner"),
     source="ours: pilots gave -10.5; -18.8, -23.0, -19.7",
-    role="beyond",
 )
-on_all_pairs(
+beyond(
     name="the_middle_is_a_better_anchor",
     sentence="Trained on a cross through the center of the space, they generalize to all pairs.",
     above=0.95,
-    runs=run("product", "center"),
+    runs=runs("product", "center"),
     source="ours: a pilot gave 0.997, 0.998, 0.990",
-    role="beyond",
 )
-on_all_pairs(
+beyond(
     name="factors_away_from_zero_are_composed",
     sentence="If factors are bounded away from zero, a cross through the corner suffices, too.",
     above=0.8,
-    runs=run("product", "corner", offset=BOUNDED),
+    runs=runs("product", "corner", offset=BOUNDED),
     source="ours: a pilot gave 0.968, 0.903, 0.909",
-    role="beyond",
 )
 on_all_pairs(
     name="a_broad_diagonal_suffices",
@@ -237,7 +225,7 @@ on_all_pairs(
     "soft occlusion generalize to all pairs.",
     above=0.95,
     what="smallest R² on all pairs of three compositions",
-    runs=run("add", "broad") | run("product", "broad") | run("sigmoid", "broad"),
+    runs=runs("add", "broad") | runs("product", "broad") | runs("sigmoid", "broad"),
     source="text: Theorem 1; ours: a pilot gave 0.999, 0.998, 0.992",
     reason=(
         "8 of 45 networks of the second stage did not reach the optimum (R² on training pairs "
@@ -245,10 +233,9 @@ on_all_pairs(
     ),
     second=True,
 )
-on_all_pairs(
+beyond(
     name="soft_occlusion_of_vectors_tells_nothing",
-    sentence="Under soft occlusion, a monolithic network trained on a cross generalizes about as "
-    "well.",
+    sentence="Under soft occlusion, a monolithic network trained on a cross does about as well.",
     compare="compositional - monolithic",
     below=0.1,
     what="R² of two networks minus R² of one, on all pairs",
@@ -257,7 +244,6 @@ on_all_pairs(
         for model in ("compositional", "monolithic")
     },
     source="ours: a pilot gave 0.864 and 0.917",
-    role="beyond",
     second=True,
 )
 
@@ -272,8 +258,7 @@ def rank_correlation(a: Array, b: Array) -> float:
     return float(np.corrcoef(first, second)[0, 1].round(12))
 
 
-@claim(
-    "wiedemer2023.vectors",
+@add(
     above=0.5,
     what="rank correlation over seven runs",
     runs=PRODUCTS,
@@ -286,9 +271,7 @@ def rank_correlation(a: Array, b: Array) -> float:
     ),
 )
 def conditioning_predicts_success(records: Evidence[Record]) -> list[float]:
-    """The larger the certificate's smallest singular value, the better networks of products
-    generalize.
-    """
+    """For products, R² on all pairs rises with the certificate's smallest singular value."""
     sigma, r2 = (
         np.stack([*records.scores(name).values()], axis=1)  # (seeds, runs)
         for name in ("sigma_min", "r2_all")

@@ -19,8 +19,8 @@ def errors_of_closed_forms(records: Sequence[Record], arrays_of: Arrays) -> Figu
     if scores is None:
         return None
     rows = {
-        "derivative by a slot": scores["error"],
-        "second derivative by two slots": scores["error_second"],
+        "derivative": scores["error"],
+        "second derivative": scores["error_second"],
         "product of two slots' derivatives": abs(scores["over"] - 1),
     }
     figure = Figure(520, 150)
@@ -28,7 +28,7 @@ def errors_of_closed_forms(records: Sequence[Record], arrays_of: Arrays) -> Figu
     share_bars(axes, rows, low=-17, high=-11)
     axes.set(xlabel="largest error (log scale)")
     correlation = f"{scores['correlation']:.3f}"
-    text = f"correlation of log second derivatives with log weights: {correlation}"
+    text = f"correlation of second derivatives with products of weights (logs): {correlation}"
     figure.words(510, 140, text, color=MUTED, align="end")
     return figure
 
@@ -50,8 +50,7 @@ def parts_of_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
             axes.plot([scores[n][name]], [i], "o", color=color, size=9)
         missing = f"missing rank {scores[n]['missing']:.0f}"
         figure.words(366, 30 + 34 * (i + 0.5), missing, color=MUTED)
-    axes.set(ynames=[names.get(n, f"n = {n}") for n in sorted(scores)])
-    axes.set(xlim=(0.5, 2.5), ylim=(len(scores) - 0.5, -0.5), xticks=[1, 2])
-    axes.set(xlabel="parts")
+    axes.set(ynames=[names[n] for n in sorted(scores)], ylim=(len(scores) - 0.5, -0.5))
+    axes.set(xlim=(0.5, 2.5), xticks=[1, 2], xlabel="parts")
     figure.legend(120, 14, {"one block": SEEN, "two merged blocks": HELD})
     return figure

@@ -61,8 +61,7 @@ def share_bars(
         )  # fmt: skip
         if random and random.get(name, 0) > 0:
             axes.plot([at(random[name])] * 2, [row - 0.42, row + 0.42], color=INK, width=1.4)
-    axes.set(xlim=(0, span), ylim=(len(values) - 0.5, -0.5))
-    axes.set(ynames=list(values))
+    axes.set(xlim=(0, span), ylim=(len(values) - 0.5, -0.5), ynames=list(values))
     ends = np.linspace(0, span, 4)
     axes.set(xticks=ends.tolist(), xformat=lambda end: tick(float(10.0 ** (low + end))))
 

@@ -12,18 +12,11 @@ from recombine.runs.record import Record
 GENERATORS = ("disjoint", "additive", "bilinear", "entangled")
 PENALTIES = {"none": "no penalty", "n0": "order 0", "n1": "order 1", "n2": "order 2"}
 FLOOR = 1e-4  # smaller shares are drawn here
-MATCHED = "R² of matched slots - R² of other slots"
 
 
 def fewest(records: Sequence[Record]) -> int:
     """Return the smallest number of restarts."""
     return min((r.config["restarts"] for r in records), default=0)
-
-
-def label_of(config: Mapping[str, Any], few: int) -> str:
-    """Name a run by its generator and penalty, and by its restarts if there are more than few."""
-    name = f"{config['generator']}, {PENALTIES[config['penalty']]}"
-    return name if config["restarts"] == few else f"{name}, {config['restarts']} restarts"
 
 
 def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
@@ -38,7 +31,10 @@ def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
         return generator, penalty, r.config["restarts"], r.seed
 
     for r in sorted(whole, key=order):
-        groups.setdefault(label_of(r.config, few), []).append(r)
+        name = f"{r.config['generator']}, {PENALTIES[r.config['penalty']]}"
+        if r.config["restarts"] > few:
+            name += f", {r.config['restarts']} restarts"
+        groups.setdefault(name, []).append(r)
     return groups
 
 
@@ -56,8 +52,7 @@ def slots_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     axes = figure.place(190, 12, 290, height)
     seed_rows(axes, rows, {"sis": SEEN})
     axes.mark("x", 0.95)
-    axes.set(xlim=(-0.03, 1.03))
-    axes.set(xlabel=MATCHED)
+    axes.set(xlim=(-0.03, 1.03), xlabel="R² of matched slots - R² of other slots")
     return figure
 
 
@@ -84,10 +79,9 @@ def restarts_by_objective(records: Sequence[Record], arrays_of: Arrays) -> Figur
             [r.scores["objective"] for r in runs], [r.scores["sis"] for r in runs], "o",
             color=color, size=9, hollow=True,
         )  # fmt: skip
-    axes.set(ylim=(-0.05, 1.05))
-    axes.log("x")
+    axes.set(ylim=(-0.05, 1.05), ylabel="R² matched - R² other")
     axes.set(xlabel="objective: error plus penalty (log scale)")
-    axes.set(ylabel="R² matched - R² other")
+    axes.log("x")
     axes.legend("above", columns=2)
     return figure
 

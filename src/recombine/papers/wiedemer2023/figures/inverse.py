@@ -12,10 +12,7 @@ MODELS = {"compositional": LINES[0], "normal": LINES[1]}
 TITLES = {"random": "all combinations", "diagonal": "equal slots", "orthogonal": "one slot"}
 
 # R² of the two networks, read off curves in the authors' notebook.
-NOTEBOOK = {
-    "compositional": {"random": 0.98, "diagonal": 0.98, "orthogonal": 0.94},
-    "normal": {"random": 0.98, "diagonal": 0.13, "orthogonal": 0.43},
-}
+NOTEBOOK = {"all combinations": (0.98, 0.98), "equal slots": (0.98, 0.13), "one slot": (0.94, 0.43)}
 
 
 @figure("wiedemer2023.inverse")
@@ -35,16 +32,10 @@ def reading_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure |
     axes = figure.place(130, 34, 350, 44 * len(rows))
     axes.mark("x", 0)
     seed_rows(axes, rows, MODELS)
-    for support, title in TITLES.items():
-        for model, shift in (("compositional", -0.32), ("normal", 0.32)):
-            if title in rows:
-                axes.plot(
-                    [NOTEBOOK[model][support]], [list(rows).index(title) + shift], "D",
-                    color=MODELS[model], size=5, hollow=True,
-                )  # fmt: skip
-    axes.set(xlim=(-0.05, 1.03))
-    axes.set(xlabel="R² on all combinations")
-    axes.set(ylabel="training support")
+    for i, title in enumerate(rows):
+        for r2, color, shift in zip(NOTEBOOK[title], MODELS.values(), (-0.32, 0.32), strict=True):
+            axes.plot([r2], [i + shift], "D", color=color, size=5, hollow=True)
+    axes.set(xlim=(-0.05, 1.03), xlabel="R² on all combinations", ylabel="training support")
     names = dict(zip(("one network per slot", "one network"), MODELS.values(), strict=True))
     figure.legend(130, 14, names)
     figure.words(400, 14, "◇ notebook", color=MUTED, bold=True)

@@ -58,9 +58,8 @@ def ranks_by_case(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
                 axes.plot([total / full] * 2, [i - 0.3, i + 0.3], color=INK, width=2)
             text = f"{stack:.0f} of {full:.0f}"
             figure.words(x + wide + 6, 28 + row * (i + 0.5), text, color=color)
-        axes.set(xlim=(0, 1), ylim=(len(records_of) - 0.5, -0.5), xticks=[], yticks=[])
-    for i, case in enumerate(records_of):
-        figure.words(left - 8, 28 + row * (i + 0.5), NAMES[case], align="end")
+        axes.set(xlim=(0, 1), ylim=(len(records_of) - 0.5, -0.5), xticks=[])
+        axes.set(ynames=[NAMES[case] for case in records_of] if k == 1 else [])
     return figure
 
 

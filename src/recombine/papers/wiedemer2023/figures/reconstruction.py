@@ -38,10 +38,8 @@ def errors_by_composition(records: Sequence[Record], arrays_of: Arrays) -> Figur
         for name, error in errors.items():
             shift = {"component 1": -0.12, "component 2": 0.12}[name] * (len(errors) > 1)
             axes.plot([max(error, FLOOR)], [i + shift], "o", color=colors[name], size=7)
-    axes.set(ynames=list(rows))
-    axes.set(ylim=(len(rows) - 0.5, -0.5))
-    axes.set(xlim=(FLOOR, 10))
+    axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlim=(FLOOR, 10), xlabel="largest error (log scale)")
     axes.log("x", least=FLOOR)
-    axes.set(xlabel="largest error (log scale)")
     figure.legend(160, 14, colors)
     return figure

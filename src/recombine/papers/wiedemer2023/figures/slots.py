@@ -8,7 +8,7 @@ import numpy as np
 from recombine.core.registry import figure
 from recombine.report.colors import HELD, INK, LINES, MUTED, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, picture, seed_rows
+from recombine.report.plot import Arrays, picture_row, score_panels
 from recombine.runs.record import Record
 
 GROUPS = {"id": ("training band", SEEN), "ood": ("held out", HELD)}
@@ -25,12 +25,6 @@ def label(config: Mapping[str, Any]) -> str:
     return f"{model}{'with' if config['consistency'] else 'without'} consistency"
 
 
-def values(records: Sequence[Record], score: str, group: str) -> list[float]:
-    """Return a score on one kind of scenes; recombined scenes are all held out."""
-    key = score if (score, group) == ("r2_recombined", "ood") else f"{score}_{group}"
-    return [r.scores[key] for r in records if key in r.scores]
-
-
 @figure("wiedemer2023.slots")
 def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Scores on scenes of the training band and on held-out combinations, with and without
@@ -42,21 +36,8 @@ def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure
             groups.setdefault(label(r.config), []).append(r)
     if not groups:
         return None
-    names = sorted(groups, reverse=True)  # without comes first
-    left, wide, gap, height = 150, 168, 28, 44 * len(names)
-    figure = Figure(left + len(SCORES) * (wide + gap), height + 88)
-    for s, (score, title) in enumerate(SCORES.items()):
-        axes = figure.place(left + s * (wide + gap), 50, wide, height)
-        rows = {
-            name: {group: values(groups[name], score, group) for group in GROUPS} for name in names
-        }
-        seed_rows(axes, rows, {group: color for group, (_, color) in GROUPS.items()})
-        axes.set(title=title)
-        axes.set(xgrid=True)
-        if s:
-            axes.set(ynames=[])
-    figure.legend(left, 14, dict(GROUPS.values()))
-    return figure
+    rows = {name: groups[name] for name in sorted(groups, reverse=True)}  # without comes first
+    return score_panels(rows, SCORES, GROUPS, left=150, row=44)
 
 
 @figure("wiedemer2023.slots")
@@ -69,40 +50,34 @@ def what_slots_draw(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
         consistent = record.config["consistency"] > 0
         if consistent not in blocks and "parts_ood" in (arrays := arrays_of(record)):
             blocks[consistent] = arrays
-    return _blocks({key: blocks[key] for key in sorted(blocks)}) if blocks else None
-
-
-def _blocks(blocks: Mapping[bool, Mapping[str, Any]]) -> Figure:
-    """Lay out one block of rows per way of training, both kinds of scenes side by side."""
+    if not blocks:
+        return None
     slots, many = next(iter(blocks.values()))["parts_id"].shape[1::-1]
-    side, left, gap, head = 52, 104, 18, 24
-    rows = ("scene", "reconstruction", *[f"slot {k + 1}" for k in range(slots)])
-    tall = 24 + len(rows) * side + 14
-    figure = Figure(left + 2 * many * side + gap + 6, head + len(blocks) * tall)
+    side, left, gap, top = 52, 104, 18, 24
+    tall = 24 + (2 + slots) * side + 14
+    figure = Figure(left + 2 * many * side + gap + 6, top + len(blocks) * tall)
     for g, (title, color) in enumerate(GROUPS.values()):
         x = left + g * (many * side + gap)
         figure.words(x, 12, title, color=color, size=12, bold=True)
-    for b, (consistent, arrays) in enumerate(blocks.items()):
-        top = head + b * tall
+    for consistent in sorted(blocks):
         title = f"{'with' if consistent else 'without'} compositional consistency"
         figure.words(left, top + 11, title, size=12)
-        for r, name in enumerate(rows):
-            y = top + 24 + r * side
-            color = INK if r < 2 else MUTED
-            figure.words(left - 10, y + side / 2, name, color=color, align="end")
-            for g, group in enumerate(GROUPS):
-                for i, image in enumerate(_images(arrays, group, r)):
-                    x = left + g * (many * side + gap) + i * side
-                    picture(figure.place(x + 1, y + 1, side - 2, side - 2), image)
+        for g, group in enumerate(GROUPS):
+            for r, (name, images) in enumerate(_rows(blocks[consistent], group).items()):
+                y, color = top + 24 + r * side, INK if r < 2 else MUTED
+                if g == 0:
+                    figure.words(left - 10, y + side / 2, name, color=color, align="end")
+                picture_row(figure, left + g * (many * side + gap), y, side, images)
+        top += tall
     return figure
 
 
-def _images(arrays: Mapping[str, Any], group: str, row: int) -> Any:
-    """Return the images of a row: scenes, reconstructions, or what one slot renders."""
-    if row < 2:
-        return arrays[f"{('scene', 'drawn')[row]}_{group}"]
-    part = np.asarray(arrays[f"parts_{group}"][:, row - 2], dtype=np.float64)
-    return part - np.median(part, axis=(2, 3), keepdims=True)
+def _rows(arrays: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Name the rows of images: scenes, reconstructions, and what each slot renders."""
+    parts = np.asarray(arrays[f"parts_{group}"], dtype=np.float64)
+    parts = parts - np.median(parts, axis=(3, 4), keepdims=True)
+    rows = {"scene": arrays[f"scene_{group}"], "reconstruction": arrays[f"drawn_{group}"]}
+    return rows | {f"slot {k + 1}": parts[:, k] for k in range(parts.shape[1])}
 
 
 @figure("wiedemer2023.additivity")
@@ -118,9 +93,7 @@ def interaction_by_masks(records: Sequence[Record], arrays_of: Arrays) -> Figure
     for i, scores in enumerate(rows.values()):
         ends = [max(scores[name], 1e-17) for name in ("least", "most")]
         axes.plot(ends, [i, i], "o-", color=LINES[i], size=7, width=3)
-    axes.set(ynames=list(rows))
-    axes.set(ylim=(len(rows) - 0.5, -0.5))
-    axes.set(xlim=(1e-17, 1))
+    axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlim=(1e-17, 1), xlabel="interaction of two slots / effect of one (log scale)")
     axes.log("x", least=1e-17)
-    axes.set(xlabel="interaction of two slots / effect of one (log scale)")
     return figure

@@ -9,7 +9,7 @@ from recombine.core.registry import figure
 from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.grid import outline
 from recombine.report.panel import Figure, color_bar
-from recombine.report.plot import Arrays, picture, seed_rows
+from recombine.report.plot import Arrays, picture, picture_row, seed_rows
 from recombine.runs.record import Record
 
 Kind = tuple[str, str, str]  # model, composition, support
@@ -63,13 +63,8 @@ def explained_by_setting(records: Sequence[Record], arrays_of: Arrays) -> Figure
     axes.mark("x", 0)
     seed_rows(axes, rows, {"r2_id": SEEN, "r2_all": HELD})
     for i, kind in enumerate(groups):
-        axes.plot(
-            [PAPER[kind][1]], [i + 0.15], "D", color=INK, size=5,
-            hollow=True,
-        )  # fmt: skip
-    axes.set(xlim=(None, 1.02), xticks=[-1.5, -1, -0.5, 0, 0.5, 1])
-    axes.set(xgrid=True)
-    axes.set(frame="bottom")
+        axes.plot([PAPER[kind][1]], [i + 0.15], "D", color=INK, size=5, hollow=True)
+    axes.set(xlim=(None, 1.02), xticks=[-1.5, -1, -0.5, 0, 0.5, 1], xgrid=True, frame="bottom")
     axes.set(xlabel="variance explained, R² (0: the mean image)")
     figure.legend(150, 16, {"training support": SEEN, "all pairs": HELD})
     figure.words(392, 16, "◇ paper", color=INK, bold=True)
@@ -100,8 +95,7 @@ def scenes(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     for i, (label, images) in enumerate(rows.items()):
         y = 4 + side * i
         figure.words(left - 8, y + side / 2, label, align="end", color=INK if i else MUTED)
-        for k, image in enumerate(images):
-            picture(figure.place(left + side * k, y, side - 3, side - 3), image)
+        picture_row(figure, left, y, side, images)
     return figure
 
 

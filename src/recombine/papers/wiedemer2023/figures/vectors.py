@@ -13,7 +13,7 @@ from recombine.runs.record import Record
 
 FLOOR = 1e-5  # smaller shares are drawn here
 MODELS = {"compositional": LINES[0], "monolithic": LINES[1]}
-LEFT = "variance left unexplained, 1 - R² (log scale)"
+COMPOSITIONS = {"add": "sum", "product": "product", "sigmoid": "soft occlusion", "gated": "gated"}
 
 
 def place_of(config: Mapping[str, Any]) -> str:
@@ -33,6 +33,11 @@ def order_of(name: str) -> tuple[int, float, str]:
     return ("all", "band", "cross").index(kind), -float(rest) if kind == "band" else 0.0, rest
 
 
+def offset_of(config: Mapping[str, Any]) -> str:
+    """Name the offset of the components, if there is one."""
+    return f", offset {config['offset']:g}" if config["offset"] else ""
+
+
 def unexplained(r: Record) -> float:
     """Share of variance over all pairs that is left unexplained."""
     return max(1 - r.scores["r2_all"], FLOOR)
@@ -43,46 +48,31 @@ def unexplained_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figu
     """Variance over all pairs left unexplained, 1 - R², by composition and training support: one
     dot per seed, a bar at the median. Dashed: predicting the mean.
     """
+
+    def order(r: Record) -> tuple[int, float, tuple[int, float, str]]:
+        combine, offset = r.config["combine"], r.config["offset"]
+        return list(COMPOSITIONS).index(combine), offset, order_of(place_of(r.config))
+
     scored = [r for r in records if "r2_all" in r.scores]
-    groups: dict[str, list[Record]] = {}
-    for name in ("add", "product", "sigmoid", "gated"):
-        for offset in sorted({r.config["offset"] for r in scored}):
-            kind = (name, offset)
-            runs = [r for r in scored if (r.config["combine"], r.config["offset"]) == kind]
-            label = {"add": "sum", "sigmoid": "soft occlusion"}.get(name, name)
-            if runs:
-                groups[f"{label}, offset {offset:g}" if offset else label] = runs
-    if not groups:
+    panels: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for r in sorted(scored, key=order):
+        rows = panels.setdefault(COMPOSITIONS[r.config["combine"]] + offset_of(r.config), {})
+        row = rows.setdefault(place_of(r.config), {model: [] for model in MODELS})
+        row[r.config["model"]].append(unexplained(r))
+    if not panels:
         return None
-    rows = {g: sorted({place_of(r.config) for r in rs}, key=order_of) for g, rs in groups.items()}
     step, head, gap, left = 26, 34, 34, 130
-    height = head + sum(step * len(v) + gap for v in rows.values()) + 30
     low, high = min(map(unexplained, scored)) / 2, max(2.0, max(map(unexplained, scored)) * 2)
+    figure = Figure(500, head + sum(step * len(rows) + gap for rows in panels.values()) + 30)
     top = head
-    figure = Figure(500, height)
-    for label, places in rows.items():
-        axes = figure.place(left, top + gap / 2, 350, step * len(places))
-        values = {
-            where: {
-                model: [
-                    unexplained(r)
-                    for r in groups[label]
-                    if r.config["model"] == model and place_of(r.config) == where
-                ]
-                for model in MODELS
-            }
-            for where in places
-        }
-        seed_rows(axes, values, MODELS, center=np.median)
+    for label, rows in panels.items():
+        axes = figure.place(left, top + gap / 2, 350, step * len(rows))
+        seed_rows(axes, rows, MODELS, center=np.median)
         axes.mark("x", 1)
-        axes.set(xlim=(low, high))
+        axes.set(title=label, xlim=(low, high), xformat=lambda v: "")
         axes.log("x", least=FLOOR)
-        axes.set(title=label)
-        last = label == list(rows)[-1]
-        if not last:
-            axes.set(xformat=lambda v: "")
-        axes.set(xlabel=LEFT if last else "")
-        top += step * len(places) + gap
+        top += step * len(rows) + gap
+    axes.set(xlabel="variance left unexplained, 1 - R² (log scale)", xformat=None)
     labels = ("one network per component", "one network")
     figure.legend(left, 14, dict(zip(labels, MODELS.values(), strict=True)))
     return figure
@@ -104,7 +94,7 @@ def unexplained_by_conditioning(records: Sequence[Record], arrays_of: Arrays) ->
         return None
 
     def name(r: Record) -> str:
-        return place_of(r.config) + (f", offset {r.config['offset']:g}" * bool(r.config["offset"]))
+        return place_of(r.config) + offset_of(r.config)
 
     names = sorted(
         {name(r) for r in products}, key=lambda n: (", " in n, order_of(n.partition(",")[0]))
@@ -123,6 +113,6 @@ def unexplained_by_conditioning(records: Sequence[Record], arrays_of: Arrays) ->
     axes.log("x")
     axes.log("y", least=FLOOR)
     axes.set(xlabel="smallest singular value, per partner (log scale)")
-    axes.set(ylabel="variance left, 1 - R² (log scale)")
+    axes.set(ylabel="variance left unexplained, 1 - R² (log scale)")
     axes.legend("above", columns=3)
     return figure
