@@ -1,4 +1,4 @@
-"""Names on a command line: the experiment, or the claims, that they mean."""
+"""Names on a command line: which experiment, or which claims, they stand for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def claim_first(words: list[str]) -> tuple[Claim | None, list[str]]:
-    """Replace a claim that is named first by its experiment; no claim leaves words as they are."""
+    """Replace a leading claim by its experiment; without one, return the words unchanged."""
     from recombine.cli.terminal import warn
     from recombine.runs.discover import load
     from recombine.runs.index import entries
@@ -35,9 +35,9 @@ def claim_first(words: list[str]) -> tuple[Claim | None, list[str]]:
 def experiment_of(
     words: list[str], command: str, about: str, *, claims: bool = False
 ) -> tuple[Experiment, list[str]]:
-    """Find the experiment that is named first, or refuse without importing others.
+    """Find the experiment that the first word names, or refuse without importing others.
 
-    `claims` says that the command takes claims as well, so that a typo suggests them.
+    - claims: the command takes claims as well, so that a typo suggests them
     """
     from recombine.cli.terminal import warn
     from recombine.core.experiment import EXPERIMENTS
@@ -56,7 +56,7 @@ def experiment_of(
             for row in rows:
                 print(f"  {row['name']:<28}{row['sentence']}")
             if claims:
-                print("\nClaims: see 'recombine list claims'.")
+                print("\nClaims are listed by 'recombine list claims'.")
             print(f"\n'recombine {command} EXPERIMENT --help' lists its fields and all options.")
             raise SystemExit(0)
         if name is None:
@@ -71,7 +71,7 @@ def experiment_of(
 
 
 def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
-    """Find the claims that papers, experiments and claims name; all when none is named."""
+    """Find the claims of papers, experiments or claims by name; all if there are no names."""
     from recombine.runs.discover import load
     from recombine.runs.index import entries
 

@@ -1,4 +1,4 @@
-"""The command `run`: one seed of an experiment, or of everything that a claim runs."""
+"""The command `run`: one seed of an experiment, or of all runs of a claim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(words: list[str]) -> int:
-    """Run one seed of an experiment, or of what a claim runs: `run NAME --field value`."""
+    """Run an experiment, or the runs of a claim, with one seed: `run NAME --field value`."""
     from dataclasses import asdict
 
     from recombine.cli.options import Running
@@ -65,7 +65,7 @@ def run(words: list[str]) -> int:
 
 
 def _configs(experiment: Experiment, claim: Claim | None, size: str) -> dict[str, Any]:
-    """Configure what is to be run: the size's defaults, or each named run of a claim."""
+    """Configure the runs: the size's defaults, or each named run of a claim."""
     if claim is None:
         return {"": experiment.configure(size)}
     runs = claim.runs(size)
@@ -73,7 +73,7 @@ def _configs(experiment: Experiment, claim: Claim | None, size: str) -> dict[str
 
 
 def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, Any]:
-    """Apply the fields that the command line changes to every run."""
+    """Apply the changes of the command line to every run."""
     from dataclasses import fields, replace
 
     changes = {
@@ -85,7 +85,7 @@ def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, An
 
 
 def _fail(record: Record, store: Any) -> None:
-    """Show where a run failed, and refuse with its reason and its record."""
+    """Print where a run failed, and raise its reason with the path of its record."""
     from recombine.cli.talk import frames
     from recombine.cli.terminal import err, plain
     from recombine.runs.record import last_line
@@ -99,7 +99,7 @@ def _fail(record: Record, store: Any) -> None:
 
 
 def _next(experiment: Experiment, claim: Claim | None, cfg: Any, options: Running) -> None:
-    """Say what follows: the claim over all its seeds, or more seeds of the same run."""
+    """Print the next command: the claim with all its seeds, or more seeds of the same run."""
     from recombine.cli.talk import next_step
     from recombine.cli.terminal import say
     from recombine.core.claim import CLAIMS
