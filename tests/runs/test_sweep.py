@@ -282,7 +282,7 @@ def test_a_sweep_says_that_no_worker_is_connected_and_waits_for_one(toy, store, 
     assert [r.scores["score"] for r in records] == [0]
     ((done, warning),) = said
     assert done == 0
-    assert f"none is connected to {cluster.scheduler_address}. The sweep goes on" in warning
+    assert f"none is connected to {cluster.scheduler_address}. Start one with" in warning
 
 
 def test_an_obstacle_is_told_each_time_it_appears(toy, store, monkeypatch):
