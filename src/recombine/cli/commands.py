@@ -75,7 +75,7 @@ def sweep_(words: list[str]) -> int:
     from recombine.runs.sweep import grid_of, sweep
 
     command_line = list(words)
-    experiment, words = experiment_of(words, "sweep", summary(sweep_))
+    experiment, _, words = experiment_of(words, "sweep", summary(sweep_))
     values, listed = values_of(experiment, size_of(words))
     kind = joined("Sweep", values, Spreading)
     usage = f"sweep {experiment.name}"

@@ -23,8 +23,10 @@ def registry() -> ConstructorRegistry:
         if nested or not is_dataclass(info.type):
             return None
         nested = True  # the next call falls through to tyro's rule
-        spec: Any = ConstructorRegistry.get_struct_spec(info)
+        spec = ConstructorRegistry.get_struct_spec(info)
         nested = False
+        if not isinstance(spec, StructConstructorSpec):
+            return None
         return replace(spec, fields=tuple(map(readable, spec.fields)))
 
     return rules
@@ -39,13 +41,12 @@ def readable(field: StructFieldSpec) -> StructFieldSpec:
         return field
     text = field.helptext() if callable(field.helptext) else field.helptext
     empty = field.default is None or field.default is False or field.default in ("", ())
+    metavar: str | None = None
     match get_args(field.type):
         case (type(__name__=name), types.NoneType):
             metavar = name.upper()
-        case _:
-            metavar = None
-    note = conf.arg(help_behavior_hint="" if empty else None, metavar=metavar)
-    kind: Any = Annotated[field.type, note]
+    notes: list[Any] = [conf.arg(help_behavior_hint="" if empty else None, metavar=metavar)]
     if field.default is False:
-        kind = conf.FlagCreatePairsOff[kind]
+        notes.append(conf.FlagCreatePairsOff)
+    kind: Any = Annotated[field.type, *notes]
     return replace(field, type=kind, helptext=" ".join(text.split()) if text else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
@@ -108,6 +109,14 @@ def seeds_of(count: int) -> range:
     if count < 1:
         raise Refused(f"--seeds needs n >= 1 (5 to decide a claim); got {count}.")
     return range(count)
+
+
+def taken(function: Callable[..., Any], options: Any) -> dict[str, Any]:
+    """Return the options that are parameters of a function."""
+    from inspect import signature
+
+    names = signature(function).parameters
+    return {name: value for name, value in vars(options).items() if name in names}
 
 
 def summary(function: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.parse import leading, parse, summary
+from recombine.cli.parse import leading, parse, summary, taken
 from recombine.core.disk import check_target, write
 from recombine.core.error import Refused, nearest
 
@@ -49,19 +49,10 @@ def split(words: list[str]) -> int:
 
     table, options = _open(words, Splitting, "split", summary(split))
     if options.ladder:
-        made = splits.ladder(table, options.share, seed=options.seed)
+        made = splits.ladder(table, **taken(splits.ladder, options))
         folders = [options.out / f"rung{at}" for at in range(1, len(made) + 1)]
     else:
-        made = [
-            splits.split(
-                table,
-                options.share,
-                keep_determined=options.keep_determined,
-                undetermined=options.undetermined,
-                margin=options.margin,
-                seed=options.seed,
-            )
-        ]
+        made = [splits.split(table, **taken(splits.split, options))]
         folders = [options.out]
     answers = [_write_split(s, folder) for s, folder in zip(made, folders, strict=True)]
     if options.json:
@@ -112,13 +103,10 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
 
 def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: str) -> int:
     """Call `ask` on a table with the options that it takes, then write and print the answer."""
-    from inspect import signature
-
     from recombine.cli.terminal import print_json, say, show
 
     table, options = _open(words, kind, ask.__name__, about)
-    taken = signature(ask).parameters.keys() & vars(options)
-    answer = ask(table, **{name: getattr(options, name) for name in taken})
+    answer = ask(table, **taken(ask, options))
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
         say(f"{len(answer.asked):,} combinations are in {options.cells}")

@@ -86,15 +86,10 @@ def groups(record: Record) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     for title, suffix in sides.items():
         group = [n for n in names if n.endswith(suffix)]
         names = [n for n in names if n not in group]
+        meanings = [getattr(schema(n, record.experiment), "about", "") for n in group]
+        numbers = [number(record.scores[n]) for n in group]
         if group:
-            yield (
-                title,
-                [
-                    (n, number(record.scores[n]), score.about if score else "")
-                    for n in group
-                    for score in [schema(n, record.experiment)]
-                ],
-            )
+            yield title, list(zip(group, numbers, meanings, strict=True))
 
 
 def frames(error: str) -> str:

@@ -226,10 +226,6 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         )  # fmt: skip
 
 
-def _heading(record: Record, rest: str) -> None:
-    styled((record.experiment, "bold"), f" · {record.size} · {rest}")
-
-
 def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> None:
     """Print the outcome of one seed in words: one line per run, then all scores on request."""
     from rich.table import Table
@@ -238,12 +234,12 @@ def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> Non
     from recombine.cli.talk import groups, sentence
 
     for name, record in records.items():
-        title = f"{record.experiment}{f' · {name}' * bool(name)}"
         console = out()
         text = Text(plain(sentence(record)), style="bold")
         console.print(text, soft_wrap=not console.is_terminal)
-        remark = f"{title} · {record.size} size · seed {record.seed}"
-        out().print(Text(plain(f"{remark} · {record.cpu_seconds:.1f} s of CPU"), style="dim"))
+        title = " · ".join(filter(None, (record.experiment, name, f"{record.size} size")))
+        remark = f"{title} · seed {record.seed} · {record.cpu_seconds:.1f} s of CPU"
+        console.print(Text(plain(remark), style="dim"))
         if not every_score:
             continue
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
@@ -276,7 +272,8 @@ def show_sweep(records: Sequence[Record]) -> None:
         groups.setdefault(repr([r.config.get(k) for k in varying]), []).append(r)
     names = short_list(done[0].scores, done[0].experiment)
     shares = [is_share(name, done[0].experiment) for name in names]
-    _heading(done[0], "mean, 95 % interval over seeds")
+    about = f" · {done[0].size} · mean, 95 % interval over seeds"
+    styled((done[0].experiment, "bold"), about)
     table = Table(box=None)
     for column in [*varying, "seeds"]:
         table.add_column(column, style="cyan")

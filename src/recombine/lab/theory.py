@@ -282,15 +282,12 @@ def _determined(world: World, shown: Mask, piece: NDArray[np.int64], count: int,
     sums = f"any sum f({a}) + g({b})"
     if known == count:
         return f"Connected rows and columns determine {'them' if count > 1 else 'it'} for {sums}."
-    unseen = [
-        f"{missing} value{'s' * (missing > 1)} of {name} {'are' if missing > 1 else 'is'} not shown"
-        for name, missing in zip(
-            (a, b), (int((~shown.any(axis=k)).sum()) for k in (1, 0)), strict=True
-        )
-        if missing
-    ]
     groups = len({int(v) for v in piece[piece >= 0]})
-    why = unseen[0] if unseen else f"rows and columns form {groups} connected components"
+    why = f"rows and columns form {groups} connected components"
+    for name, axis in ((b, 0), (a, 1)):  # a missing value of `a` is named first
+        if missing := int((~shown.any(axis=axis)).sum()):
+            values, are = ("values", "are") if missing > 1 else ("value", "is")
+            why = f"{missing} {values} of {name} {are} not shown"
     return f"Only {known} of {count} are determined, even for {sums}, because {why}."
 
 
