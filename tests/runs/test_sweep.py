@@ -372,7 +372,7 @@ def test_a_config_out_of_range_fails_in_its_own_record(store):
         (lambda toy, s: sweep(toy, [toy.configure()], [], store=s), "needs at least one seed"),
         (
             lambda toy, s: grid_of(toy, "quick", {"level": []}),
-            "one or more values of 'level'",
+            "at least one value of 'level'",
         ),
         (lambda toy, s: grid_of(toy, "quick", {"lvl": [1]}), "Did you mean 'level'?"),
         (lambda toy, s: local(0).__enter__(), r"local\(\) needs workers >= 1; got workers=0"),

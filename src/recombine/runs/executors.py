@@ -65,7 +65,7 @@ def watch_parent(parent: int) -> None:
 
 
 @contextmanager
-def dask(address: str, files: Sequence[Path] = ()) -> Iterator[Executor]:
+def dask(address: str, timeout: str = "10s", files: Sequence[Path] = ()) -> Iterator[Executor]:
     """Use a running dask cluster, whose workers share the records folder; upload plugin files."""
     try:
         from distributed import Client
@@ -75,7 +75,7 @@ def dask(address: str, files: Sequence[Path] = ()) -> Iterator[Executor]:
             "Install it with: pip install 'recombine[dask]'"
         ) from problem
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=timeout)
     except (OSError, ValueError, TimeoutError) as problem:
         raise Refused(
             f"No dask scheduler answered at {address!r} ({type(problem).__name__}). Start one with "
