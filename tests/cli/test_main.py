@@ -69,6 +69,24 @@ def test_help_of_an_experiment_lists_its_fields(capsys):
     assert "default: 28" in out  # the paper's image size, because --size sets the defaults
 
 
+def test_a_flag_that_is_on_is_shown_with_its_opposite(capsys):
+    """The help of a flag describes the flag itself, not its negation."""
+    _, out, _ = call(capsys, "run", SQUARE, "--help")
+    assert "--anneal, --no-anneal" in out
+    _, out, _ = call(capsys, "reproduce", "--help")
+    assert "--arrays, --no-arrays" in out
+    assert "--no-json" not in out
+
+
+def test_the_help_of_a_sweep_explains_its_fields_without_empty_defaults(capsys):
+    code, out, _ = call(capsys, "sweep", SQUARE, "--help")
+    text = " ".join(out.replace("│", " ").split())
+    assert code == 0
+    assert "Each field takes one or more values." in text
+    assert "Learning rate. (default: 0.001)" in text
+    assert not re.findall(r"default: (?:None)?\)|{None}", text)
+
+
 def test_no_field_of_a_config_can_be_called_like_an_option():
     options = {f.name for kind in (Running, Sweeping, Reproducing, Reporting) for f in fields(kind)}
     assert options <= RESERVED
@@ -231,7 +249,7 @@ BAD = {
     "unknown experiment": (["run", "liang2025.hidden_sqare"], "Did you mean"),
     "no experiment": (["run"], "needs an experiment first"),
     "unknown paper": (["reproduce", "liang2052"], "Did you mean 'liang2025'"),
-    "zero seeds": (["sweep", SQUARE, "--seeds", "0"], "--seeds needs 1 or more"),
+    "zero seeds": (["sweep", SQUARE, "--seeds", "0"], "--seeds needs n >= 1"),
     "negative workers": (["sweep", SQUARE, "--workers", "-1"], "got -1"),
     "negative image": (["run", SQUARE, "--side", "-3"], "-3"),
     "negative striped image": (["run", SQUARE, "--side", "-3", "--stripes", "1"], "-3"),

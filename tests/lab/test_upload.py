@@ -38,7 +38,7 @@ def test_numbers_are_levels_in_their_order():
         (b"\xff\xfe\x00", ("a", "b"), "y", "UTF-8"),
         (b"a,b,y\n\0,1,2\n", ("a", "b"), "y", "not text"),
         (b"a,b,y\n", ("a", "b"), "y", "no rows"),
-        (b"a,a,y\n1,2,3\n", ("a", "b"), "y", "name of its own"),
+        (b"a,a,y\n1,2,3\n", ("a", "b"), "y", "distinct name"),
         (b"a,b,y\n1,2\n", ("a", "b"), "y", "Row 2 has 2 fields"),
         (GOOD, ("shape", "size"), "y", "no column 'size'"),
         (GOOD, ("shape", "shape"), "y", "three different columns"),

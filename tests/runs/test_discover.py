@@ -157,7 +157,7 @@ def test_a_plugin_cannot_replace_what_another_offers(tmp_path, monkeypatch):
     [
         ("random.py", r"would both be the module 'random'; rename the file"),
         ("json.py", r"would both be the module 'json'; rename the file"),
-        ("sys.py", r"sys.py' and a part of Python would both be"),
+        ("sys.py", r"sys.py' and a built-in module would both be"),
         ("my-lab.py", r"needs a name that Python can import"),
         ("absent.py", r"There is no file"),
         ("not a module", r"A plugin is a file like mine.py or an installed module"),

@@ -282,7 +282,7 @@ def test_a_sweep_says_that_no_worker_is_connected_and_waits_for_one(toy, store, 
     assert [r.scores["score"] for r in records] == [0]
     ((done, warning),) = said
     assert done == 0
-    assert f"none is connected to {cluster.scheduler_address}. The sweep goes on" in warning
+    assert f"none is connected to {cluster.scheduler_address}. Start one with" in warning
 
 
 def test_an_obstacle_is_told_each_time_it_appears(toy, store, monkeypatch):
@@ -372,7 +372,7 @@ def test_a_config_out_of_range_fails_in_its_own_record(store):
         (lambda toy, s: sweep(toy, [toy.configure()], [], store=s), "needs at least one seed"),
         (
             lambda toy, s: grid_of(toy, "quick", {"level": []}),
-            "one or more values of 'level'",
+            "at least one value of 'level'",
         ),
         (lambda toy, s: grid_of(toy, "quick", {"lvl": [1]}), "Did you mean 'level'?"),
         (lambda toy, s: local(0).__enter__(), r"local\(\) needs workers >= 1; got workers=0"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recombine.cli.parse import leading, parse, summary
+from recombine.cli.parse import leading, parse, summary, taken
 from recombine.core.error import Refused
 
 
@@ -32,13 +32,7 @@ def audit(words: list[str]) -> int:
         separator=options.separator,
         encoding=options.encoding,
     )
-    answer = judge(
-        sample,
-        score=options.score,
-        tolerance=options.tolerance,
-        budget=options.budget,
-        seed=options.seed,
-    )
+    answer = judge(sample, **taken(judge, options))
     if options.cells:
         write(options.cells, answer.cells.write_csv())
     if options.html:

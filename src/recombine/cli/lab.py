@@ -23,7 +23,7 @@ def lab(words: list[str]) -> int:
     file, words = leading(table_first(words))
     options = parse(LabOptions, words, "lab [data.csv]", summary(lab))
     try:
-        import recombine.lab.server  # noqa: F401 - the extra is missing, or everything is there
+        import recombine.lab.server  # noqa: F401 - fails if the extra is not installed
     except ModuleNotFoundError as problem:
         raise Refused(
             f"The lab needs the package {problem.name!r}, which is not installed. Install it with: "
@@ -51,7 +51,7 @@ def table_first(words: list[str]) -> list[str]:
 
 
 def _serve(options: LabOptions, table: Table | None) -> int:
-    """Serve the lab; Ctrl-C is the usual end of it."""
+    """Serve the lab until Ctrl-C, which is not an error here."""
     import webbrowser
     from urllib.parse import parse_qsl, urlsplit
 
@@ -65,7 +65,7 @@ def _serve(options: LabOptions, table: Table | None) -> int:
     def ready(address: str) -> None:
         full = f"{address}#{place.fragment}" if place.fragment else address
         say(f"The lab runs at {full}")
-        say("It answers on this machine only. Ctrl-C ends it.")
+        say("It is reachable from this machine only. Stop it with Ctrl-C.")
         if not options.no_open:
             webbrowser.open(full)
 

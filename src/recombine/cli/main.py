@@ -1,4 +1,4 @@
-"""The command line: one entrance for all commands, and the exit codes they end with."""
+"""The command line: the entry point of all commands, and their exit codes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Usage: recombine COMMAND [OPTIONS]
 
 First steps:
   recombine list                                 papers and experiments
-  recombine run liang2025.stripes_cure_the_cnn   one seed of what a claim runs
+  recombine run liang2025.stripes_cure_the_cnn   the runs of one claim, one seed
   recombine sweep liang2025.hidden_square --decoder mlp cnn --seeds 5
   recombine reproduce liang2025                  all claims of a paper, a report
-  recombine report --open                        look at the records you have
+  recombine report --open                        a report of your records
   recombine certify data.csv --target y          what your own table determines
   recombine lab                                  paint, predict, train in a browser
   recombine audit predictions.csv --target y --prediction yhat --train split
 
-'recombine COMMAND --help' explains a command, and 'recombine run EXPERIMENT
---help' lists every field of an experiment. Experiments of your own are named by
-file: recombine run mine.py:addition. Records go to the folder runs (change it
-with --records). A repeated command continues where it stopped.
+'recombine COMMAND --help' explains a command; 'recombine run EXPERIMENT --help'
+lists the fields of an experiment. Run your own experiments by file name:
+recombine run mine.py:addition. Every run leaves a record in the folder runs
+(see --records); a command that is repeated continues where it stopped.
 """
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
@@ -52,7 +52,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     **TABLE_COMMANDS,
     "lab": lab,
 }
-KEEPING = ("run", "sweep", "reproduce")  # commands that write records
+RECORDING = ("run", "sweep", "reproduce")  # commands that write records
 
 
 def help_(words: list[str]) -> int:
@@ -75,10 +75,10 @@ def version(words: list[str]) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    0 is success, 1 unfinished runs or unusable records, 2 a refusal in one sentence, and 128 plus
-    the number of a signal an interruption.
+    0 is success, 1 means unfinished runs or unusable records, 2 invalid input, and 128 + n an
+    interruption by signal n.
 
-    - words: the command line; by default that of the process, which ends afterwards
+    - words: the arguments; by default those of the process, which ends afterwards
     """
     if words is not None:
         return _guarded([*words])
@@ -89,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _guarded(words: list[str]) -> int:
-    """Run a command; what is refused, interrupted or cannot be written becomes an exit code."""
+    """Run a command; turn refusals, interruptions and failed writes into exit codes."""
     words = words or ["--help"]
     output = open_streams()
     try:
@@ -99,16 +99,16 @@ def _guarded(words: list[str]) -> int:
             finally:
                 sys.stdout.flush()
         if not output:
-            raise Refused("Standard output is closed, so nothing could be printed. Open it.")
+            raise Refused("Standard output is closed, so nothing could be printed; open it.")
         return code
     except Refused as problem:
         return _refuse(str(problem))
     except KeyboardInterrupt as problem:
         with suppress(OSError):
-            more = " Finished runs are kept; the same command continues." * (words[0] in KEEPING)
+            more = " Finished runs are kept; the same command continues." * (words[0] in RECORDING)
             print(f"\nStopped.{more}", file=sys.stderr)
         return getattr(problem, "code", 130)
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, such as head, stopped reading
         mute()
         return 0
     except OSError as problem:
@@ -116,14 +116,14 @@ def _guarded(words: list[str]) -> int:
         where = f" {problem.filename}" if problem.filename else ""
         return _refuse(
             f"The output or a file could not be read or written:{where} ({problem.strerror})."
-            + " Finished runs are kept." * (words[0] in KEEPING)
+            + " Finished runs are kept." * (words[0] in RECORDING)
         )
 
 
 def _command(words: list[str]) -> int:
     command, *rest = words
     if any("\0" in word for word in words):
-        raise Refused("An argument contains the character NUL, which no name can; remove it.")
+        raise Refused("An argument contains a NUL character, which no name can; remove it.")
     known = {"-h": help_, "--help": help_, "help": help_, "-V": version, "--version": version}
     if command not in known | COMMANDS:
         raise nearest("command", command, COMMANDS)
@@ -131,7 +131,7 @@ def _command(words: list[str]) -> int:
 
 
 def _refuse(sentence: str) -> int:
-    """Print why a command was refused, as far as standard error takes it."""
+    """Print why a command was refused, if standard error is open."""
     from recombine.cli.terminal import warn
 
     with suppress(OSError):

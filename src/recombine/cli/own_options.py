@@ -1,4 +1,4 @@
-"""What the commands about a person's own data can be told; field docstrings are the help."""
+"""Options of the commands on your own data; field docstrings are the help."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,80 +7,74 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Auditing:
-    """What is audited, and where the audit goes."""
+    """Options of audit."""
 
     target: tuple[str, ...] = ()
-    """Target column: numbers, or text for classes; several columns are one vector."""
+    """Target column: numbers, or text for classes; several columns form one vector."""
     prediction: tuple[str, ...] = ()
-    """Column of the model's predictions; as many as there are target columns."""
+    """Column of the model's predictions; one per target column."""
     factors: tuple[str, ...] = ()
-    """Factor columns; a continuous one with a rule, as in pose=quantile:8. All others by
-    default."""
+    """Factor columns; by default all others. A continuous one needs bins, as in pose=quantile:8."""
     train: str | None = None
-    """Column whose value train (or true, or 1) marks training rows, a file of a mask (.npy, or one
-    column), or a table of training rows."""
+    """Which rows the model was trained on: a column with the value train (or true, or 1), a mask
+    (.npy, or a file with one column), or a file of training rows."""
     classes: bool = False
-    """Take a numeric target for class labels."""
+    """Treat a numeric target as class labels."""
     score: str | None = None
-    """absolute, squared or zero_one; by default absolute for numbers, zero_one for classes."""
+    """Error of a row: absolute (the default for numbers), squared, or zero_one (for classes)."""
     tolerance: str = "0.5sd"
-    """How far off an answer may be: in standard deviations of the target, or in its units."""
+    """Largest acceptable error: in standard deviations of the target (0.5sd) or in its units."""
     budget: int = 10
-    """Combinations that the advice may ask for; 0 makes no plan."""
+    """Number of combinations to suggest for measurement; 0 suggests none."""
     cells: Path | None = None
-    """Write one line per combination to this CSV file, the worst first."""
+    """Write one row per combination to this CSV file, worst first."""
     html: Path | None = None
-    """Write a page to this file."""
+    """Write the audit as a page to this HTML file."""
     json: bool = False
-    """Print one JSON document for programs."""
+    """Print one JSON document, for scripts."""
     separator: str = ","
-    """Separator of a CSV file."""
+    """Column separator of a CSV file."""
     encoding: str = "utf-8"
     """Encoding of a text file."""
     seed: int = 0
-    """Seed of everything that is drawn."""
+    """Seed of every random draw."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the table is read."""
+    """How a table is read."""
 
     factors: tuple[str, ...] = ()
-    """Factor columns; a continuous one with a rule, as in pose=quantile:8, pose=width:5 or
-    pose=edges:0,10,20. All columns but target and weights by default."""
+    """Factor columns; by default all but target and weights. A continuous one needs bins, as in
+    pose=quantile:8, pose=width:5 or pose=edges:0,10,20."""
     target: tuple[str, ...] = ()
-    """Target column: numbers, or text for classes; several columns are one vector."""
+    """Target column: numbers, or text for classes; several columns form one vector."""
     weights: str | None = None
-    """Column of counts: how many measurements a row stands for."""
+    """Column with the number of measurements that each row summarizes."""
     log: float | None = None
-    """Take the logarithm of the target plus this number."""
+    """Use log(target + this number) as the target."""
     separator: str = ","
-    """Separator of a CSV file."""
+    """Column separator of a CSV file."""
     encoding: str = "utf-8"
     """Encoding of a text file."""
 
 
 @dataclass(frozen=True)
 class Asking(Reading):
-    """What is asked, and where the answers go."""
+    """Options of certify."""
 
     order: int = 1
-    """How many factors may meet in one term of the law that determines values."""
+    """Number of factors that may interact in one term; 1 assumes a sum over factors."""
     wanted: Path | None = None
-    """File of the combinations to ask about; all unmeasured ones by default."""
+    """File of the combinations of interest; by default all unmeasured ones."""
     cells: Path | None = None
-    """Write one line per asked combination to this CSV file."""
+    """Write one row per combination of interest to this CSV file."""
     html: Path | None = None
-    """Write a page to this file."""
+    """Write the results as a page to this HTML file."""
     json: bool = False
-    """Print one JSON document for programs."""
+    """Print one JSON document, for scripts."""
     seed: int = 0
-    """Seed of everything that is drawn."""
-
-
-@dataclass(frozen=True)
-class Certifying(Asking):
-    """Options of certify."""
+    """Seed of every random draw."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +82,13 @@ class Forecasting(Asking):
     """Options of forecast."""
 
     tolerance: str = "0.5sd"
-    """How far off an answer may be: in standard deviations of the target, or in its units; the
-    chance of a wrong class for classes."""
+    """Largest acceptable error: in standard deviations of the target (0.5sd) or in its units; for
+    classes, the probability of a wrong class."""
     network: str = "relu3"
-    """Kind of untrained network whose answers are forecast (activation and depth), or measured:
-    the kind that answers most like the predictions."""
+    """Network whose predictions are forecast: activation and depth, as in relu3; or `measured`, the
+    one closest to --predictions."""
     predictions: Path | None = None
-    """File of a trained model's predictions: the factor columns and one column more."""
+    """File of a trained model's predictions: the factor columns and one more column."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +96,15 @@ class Planning(Asking):
     """Options of plan."""
 
     budget: int = 10
-    """How many combinations to measure, or how much to spend where --cost is given."""
+    """Number of combinations to measure, or the amount to spend if --cost is given."""
     objective: Literal["auto", "determined", "error", "best"] = "auto"
-    """Determine the most combinations, lower the expected error, or find a high target; auto
-    determines what is not determined yet, and lowers the error where all is."""
+    """Determine as many combinations as possible, lower the expected error, or find a high target;
+    auto is `determined` until all combinations are, then `error`."""
     cost: Path | None = None
-    """File of costs: the factor columns and one column more; combinations without cost 1."""
+    """File of costs: the factor columns and one more column; unlisted combinations cost 1."""
     forbid: Path | None = None
-    """File of combinations that cannot be measured; with some factor columns only, all that have
-    these levels."""
+    """File of combinations that cannot be measured; with only some of the factor columns, it
+    excludes every combination with these levels."""
 
 
 @dataclass(frozen=True)
@@ -118,37 +112,38 @@ class Splitting(Reading):
     """Options of split."""
 
     share: float = 0.3
-    """Share of the measured combinations that is held out."""
+    """Share of the measured combinations to hold out."""
     keep_determined: int = 1
-    """Order at which every held-out combination stays determined."""
+    """Order at which every held-out combination stays determined (see certify --order)."""
     margin: float = 6.0
     """Largest noise amplification of a held-out combination."""
     undetermined: int | None = None
-    """Instead, hold out whole conjunctions of this many levels."""
+    """Instead, hold out all combinations that share certain levels of this many factors: none of
+    them is determined at this order."""
     ladder: bool = False
-    """Write one split per number of levels held out together: from easy to hard."""
+    """Write one split per value of --undetermined, from easy (all factors) to hard (two)."""
     out: Path = Path("split")
-    """Folder of the files train.csv, test.csv and certificate.json."""
+    """Folder for train.csv, test.csv and certificate.json."""
     json: bool = False
-    """Print one JSON document for programs."""
+    """Print one JSON document, for scripts."""
     seed: int = 0
-    """Seed of everything that is drawn."""
+    """Seed of every random draw."""
 
 
 @dataclass(frozen=True)
 class LabOptions:
-    """Where the lab is served, and what it shows."""
+    """Options of lab."""
 
     port: int = 0
-    """Port on the loopback address; 0 takes a free one."""
+    """Port on this machine (127.0.0.1); 0 chooses a free one."""
     no_open: bool = False
     """Print the address without opening a browser."""
     factors: tuple[str, ...] = ()
-    """Two factor columns of the table."""
+    """The two factor columns of your table."""
     target: str = ""
-    """Its column of numbers."""
+    """The column of numbers to predict."""
     address: str = ""
-    """Start from the state in this address of a lab (the part after #); one that holds its token
-    is served at the same port with the same token, so that an open page reconnects."""
+    """Restore the state in this address of a lab (the part after #). If it contains a token, the
+    same port and token are used, so that an open page reconnects."""
     export: Path | None = None
-    """Train what the address says and write it as one page that plays without a server."""
+    """Train what --address describes and write a self-contained page that replays the training."""

@@ -1,4 +1,4 @@
-"""Papers for `list`: what identifies each, how its claims came out, and how long it takes."""
+"""Papers for `list`: reference, published verdicts, and CPU time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recombine.report.published import published
 
 
 def paper_rows() -> list[dict[str, Any]]:
-    """Describe the papers with how their published claims came out and how long they take."""
+    """Describe each paper by its reference, its published verdicts and its CPU time."""
     known = published()
     return [
         {
@@ -32,7 +32,7 @@ def paper_rows() -> list[dict[str, Any]]:
 
 
 def with_costs(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Describe experiments by what their claims cost, the most expensive first."""
+    """Describe experiments by the CPU time of their claims, most expensive first."""
     known = published()
     rows = []
     for entry in entries:
@@ -54,7 +54,7 @@ def with_costs(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def by_paper(kind: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Group entries by paper under titles that say how long the paper takes."""
+    """Group entries by paper; each title includes the time to reproduce it."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         key = str(entry.get("paper") or entry["name"]).partition(".")[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from recombine.core.error import Refused
 
@@ -13,21 +14,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def parse(kind: type[T], words: list[str], usage: str, about: str, default: Any = None) -> T:
+def parse(kind: type[T], words: list[str], usage: str, about: str, default: T | None = None) -> T:
     """Parse options into a dataclass; tyro explains what it cannot."""
+    default = kind() if default is None else default
     if not words:
-        return kind() if default is None else cast("T", default)
+        return default
     import tyro
 
-    parsed: T = tyro.cli(
-        kind,
-        args=words,
-        prog=f"recombine {usage}",
-        description=about,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
-        **({} if default is None else {"default": default}),
-    )
-    return parsed
+    from recombine.cli.fields import registry
+
+    with registry():
+        return tyro.cli(
+            kind,
+            args=words,
+            prog=f"recombine {usage}",
+            description=about,
+            default=default,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
 
 
 def joined(name: str, config: type, options: type) -> Any:
@@ -38,7 +42,7 @@ def joined(name: str, config: type, options: type) -> Any:
 
 
 def values_of(experiment: Experiment, size: str) -> tuple[Any, list[str]]:
-    """Turn a config into a dataclass whose fields take several values, and name these fields."""
+    """Derive a dataclass whose fields take several values; also return their names."""
     from dataclasses import field, fields, make_dataclass
 
     base = experiment.configure(size)
@@ -49,14 +53,20 @@ def values_of(experiment: Experiment, size: str) -> tuple[Any, list[str]]:
         kind, value = hints[f.name], getattr(base, f.name)
         several = (GenericAlias(tuple, (kind, ...)), field(default=(value,)))
         columns.append((f.name, *(several if f.name in listed else (kind, field(default=value)))))
-    values = make_dataclass("Values", columns, frozen=True)
-    explained = f"'recombine run {experiment.name} --help' explains them."
-    values.__doc__ = f"One value or more each; {explained}"
+    # The config is the base for its field docstrings only: it would refuse several values.
+    values = make_dataclass(
+        "Values",
+        columns,
+        bases=(type(base),),
+        frozen=True,
+        namespace={"__post_init__": lambda self: None},
+    )
+    values.__doc__ = f"{type(base).__doc__} Each field takes one or more values."
     return values, listed
 
 
 def leading(words: list[str]) -> tuple[str | None, list[str]]:
-    """Pop the leading name, if there is one; import it if it is a file: `mine.py:addition`."""
+    """Pop the leading name, if any; import it if it is a file: `mine.py:addition`."""
     if not words or words[0].startswith("-"):
         return None, words
     file, _, name = words[0].partition(":")
@@ -69,7 +79,7 @@ def leading(words: list[str]) -> tuple[str | None, list[str]]:
 
 
 def load_plugins(words: list[str]) -> None:
-    """Load what --plugin names, ahead of the other options, which may depend on it."""
+    """Load the plugins of --plugin before the other options, which may depend on them."""
     if plugins := _values(words, "--plugin"):
         from recombine.runs.discover import load_plugin
 
@@ -78,7 +88,7 @@ def load_plugins(words: list[str]) -> None:
 
 
 def size_of(words: list[str]) -> str:
-    """Read --size ahead of the other options, because it sets their defaults."""
+    """Read --size before the other options, because it sets their defaults."""
     return next(iter(_values(words, "--size")[-1:]), "quick")
 
 
@@ -97,8 +107,16 @@ def _values(words: list[str], option: str) -> list[str]:
 def seeds_of(count: int) -> range:
     """Turn a number of seeds into seeds."""
     if count < 1:
-        raise Refused(f"--seeds needs 1 or more (5 to decide a claim); got {count}.")
+        raise Refused(f"--seeds needs n >= 1 (5 to decide a claim); got {count}.")
     return range(count)
+
+
+def taken(function: Callable[..., Any], options: Any) -> dict[str, Any]:
+    """Return the options that are parameters of a function."""
+    from inspect import signature
+
+    names = signature(function).parameters
+    return {name: value for name, value in vars(options).items() if name in names}
 
 
 def summary(function: Any) -> str:

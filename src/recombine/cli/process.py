@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal to end; what is finished is kept."""
+    """A signal to stop; finished runs are kept."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -26,7 +26,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """End on SIGTERM and SIGHUP as on Ctrl-C: the first unwinds, the second leaves at once."""
+    """Stop on SIGTERM and SIGHUP as on Ctrl-C: the first signal unwinds, a second exits at once."""
     if current_thread() is not main_thread():  # only the main thread may set handlers
         yield
         return
@@ -39,7 +39,7 @@ def stoppable() -> Iterator[None]:
             signal.signal(each, leave)
         raise Stopped(number)
 
-    # One that is ignored stays so: nohup and shells' background jobs rely on it.
+    # An ignored signal stays ignored: nohup and background jobs of shells rely on it.
     before = {n: h for n in SIGNALS if (h := signal.getsignal(n)) not in (signal.SIG_IGN, None)}
     try:
         for number in before:
@@ -52,7 +52,7 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Search for no garbage in the block: of thousands of records, every one is kept to its end."""
+    """Disable the garbage collector in the block, where thousands of records stay in use."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -63,10 +63,10 @@ def uncollected() -> Iterator[None]:
 
 
 def open_streams() -> bool:
-    """Make all standard streams usable; tell whether standard output was open.
+    """Make all standard streams usable; return whether standard output was open.
 
-    A closed one becomes the null device, so that no file is opened under its number. What the
-    locale cannot encode is escaped.
+    A closed stream becomes the null device, so that no file gets its number. Characters that the
+    locale cannot encode are escaped.
     """
     open_ = _is_open(1)
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
@@ -90,7 +90,7 @@ def _is_open(handle: int) -> bool:
 
 
 def mute(stream: TextIO | None = None) -> None:
-    """Send what a stream (default: standard output) still holds nowhere."""
+    """Discard what a stream (default: standard output) still buffers."""
     with suppress(OSError, ValueError):
         handle = os.open(os.devnull, os.O_WRONLY)
         os.dup2(handle, (stream or sys.stdout).fileno())
@@ -100,7 +100,7 @@ def mute(stream: TextIO | None = None) -> None:
 def settle() -> None:
     """Flush the standard streams for the last time, or mute them.
 
-    Python flushes them once more when it ends, and a failure there replaces the exit code by 120.
+    Python flushes them again at exit; a failure there would change the exit code to 120.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

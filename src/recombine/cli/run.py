@@ -1,35 +1,35 @@
-"""The command `run`: one seed of an experiment, or of everything that a claim runs."""
+"""The command `run`: one seed of an experiment, or of all runs of a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.names import claim_first, experiment_of
+from recombine.cli.names import experiment_of
 from recombine.cli.parse import joined, parse, size_of, summary
 from recombine.core.error import Refused
 
 if TYPE_CHECKING:
-    from recombine.cli.options import Running
-    from recombine.core.claim import Claim
-    from recombine.core.experiment import Experiment
     from recombine.runs.record import Record
 
 
 def run(words: list[str]) -> int:
-    """Run one seed of an experiment, or of what a claim runs: `run NAME --field value`."""
+    """Run an experiment, or the runs of a claim, with one seed: `run NAME --field value`."""
     from dataclasses import asdict
 
     from recombine.cli.options import Running
+    from recombine.cli.talk import next_step
     from recombine.cli.terminal import print_json, progress, say, show_run, warn
+    from recombine.core.claim import CLAIMS
     from recombine.runs.device import check_device
     from recombine.runs.record import DONE
     from recombine.runs.store import Store
     from recombine.runs.sweep import sweep
 
-    claim, words = claim_first(words)
-    experiment, words = experiment_of(words, "run", summary(run), claims=True)
-    configs = _configs(experiment, claim, size_of(words))
+    experiment, claim, words = experiment_of(words, "run", summary(run), claims=True)
+    size = size_of(words)
+    runs = claim.runs(size) if claim else {"": {}}  # changes of the size's defaults, by name
+    configs = {name: experiment.configure(size, **changes) for name, changes in runs.items()}
     base = next(iter(configs.values()))
     kind = joined("Run", type(base), Running)
     usage = f"run {claim.name if claim else experiment.name}"
@@ -60,20 +60,14 @@ def run(words: list[str]) -> int:
             _fail(record, Store(options.records))
     if not options.json:
         say(f"Record: {Store(options.records).path(records[-1])}")
-        _next(experiment, claim, next(iter(configs.values())), options)
+        related = [c for c in CLAIMS.values() if c.experiment == experiment.name]
+        claims, cfg = [claim] if claim else related, next(iter(configs.values()))
+        say(next_step(experiment, cfg, options.size, str(options.records), claims))
     return 0
 
 
-def _configs(experiment: Experiment, claim: Claim | None, size: str) -> dict[str, Any]:
-    """Configure what is to be run: the size's defaults, or each named run of a claim."""
-    if claim is None:
-        return {"": experiment.configure(size)}
-    runs = claim.runs(size)
-    return {name: experiment.configure(size, **changes) for name, changes in runs.items()}
-
-
 def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, Any]:
-    """Apply the fields that the command line changes to every run."""
+    """Apply the changes of the command line to every run."""
     from dataclasses import fields, replace
 
     changes = {
@@ -85,7 +79,7 @@ def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, An
 
 
 def _fail(record: Record, store: Any) -> None:
-    """Show where a run failed, and refuse with its reason and its record."""
+    """Print where a run failed, and raise its reason with the path of its record."""
     from recombine.cli.talk import frames
     from recombine.cli.terminal import err, plain
     from recombine.runs.record import last_line
@@ -95,16 +89,4 @@ def _fail(record: Record, store: Any) -> None:
         err().print(plain(where), style="dim", highlight=False)
     raise Refused(
         f"Run {record.id} {record.status}: {last_line(record.error)} Record: {store.path(record)}"
-    )
-
-
-def _next(experiment: Experiment, claim: Claim | None, cfg: Any, options: Running) -> None:
-    """Say what follows: the claim over all its seeds, or more seeds of the same run."""
-    from recombine.cli.talk import next_step
-    from recombine.cli.terminal import say
-    from recombine.core.claim import CLAIMS
-
-    claims: Sequence[Claim] = [c for c in CLAIMS.values() if c.experiment == experiment.name]
-    say(
-        next_step(experiment, cfg, options.size, str(options.records), [claim] if claim else claims)
     )

@@ -1,78 +1,44 @@
-"""The commands about a person's own table: certify, forecast, plan and split."""
+"""The commands on your own table: certify, forecast, plan and split."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.parse import leading, parse, summary
+from recombine.cli.parse import leading, parse, summary, taken
 from recombine.core.disk import check_target, write
 from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from recombine.cli.own_options import Asking
     from recombine.tables.foresight import Foresight
     from recombine.tables.split import Split
     from recombine.tables.table import Table
 
 
 def certify(words: list[str]) -> int:
-    """Tell which unmeasured combinations a table determines, with proof and margin."""
-    from recombine.cli.own_options import Certifying
+    """Show which unmeasured combinations a table determines, with proof and noise margin."""
+    from recombine.cli.own_options import Asking
     from recombine.tables import foresight
 
-    table, options = _open(words, Certifying, "certify", summary(certify))
-    answer = foresight.certify(table, options.order, options.wanted, seed=options.seed)
-    keys: tuple[str, ...] = (
-        "rows",
-        "cells",
-        "seen",
-        "unseen",
-        "asked",
-        "asked_seen",
-        "order",
-        "determined",
-    )
-    keys += ("rank", "columns", "proof", "margin", "coverage", "never", "components", "witnesses")
-    return _show(answer, options, keys)
+    return _answer(words, Asking, foresight.certify, summary(certify))
 
 
 def forecast(words: list[str]) -> int:
-    """Forecast unmeasured combinations: values, what is known, and where a model will fail."""
+    """Predict unmeasured combinations: values, how certain they are, where a model will fail."""
     from recombine.cli.own_options import Forecasting
     from recombine.tables import foresight
 
-    table, options = _open(words, Forecasting, "forecast", summary(forecast))
-    answer = foresight.forecast(
-        table,
-        predictions=options.predictions,
-        tolerance=options.tolerance,
-        network=options.network,
-        order=options.order,
-        wanted=options.wanted,
-        seed=options.seed,
-    )
-    return _show(answer, options)
+    return _answer(words, Forecasting, foresight.forecast, summary(forecast))
 
 
 def plan(words: list[str]) -> int:
-    """Tell what to measure next, with the expected gain of each measurement."""
+    """Suggest what to measure next, with the expected gain of each measurement."""
     from recombine.cli.own_options import Planning
     from recombine.tables import foresight
 
-    table, options = _open(words, Planning, "plan", summary(plan))
-    answer = foresight.plan(
-        table,
-        options.budget,
-        objective=options.objective,
-        cost=options.cost,
-        forbid=options.forbid,
-        order=options.order,
-        wanted=options.wanted,
-        seed=options.seed,
-    )
-    return _show(answer, options)
+    return _answer(words, Planning, foresight.plan, summary(plan))
 
 
 def split(words: list[str]) -> int:
@@ -83,19 +49,10 @@ def split(words: list[str]) -> int:
 
     table, options = _open(words, Splitting, "split", summary(split))
     if options.ladder:
-        made = splits.ladder(table, options.share, seed=options.seed)
+        made = splits.ladder(table, **taken(splits.ladder, options))
         folders = [options.out / f"rung{at}" for at in range(1, len(made) + 1)]
     else:
-        made = [
-            splits.split(
-                table,
-                options.share,
-                keep_determined=options.keep_determined,
-                undetermined=options.undetermined,
-                margin=options.margin,
-                seed=options.seed,
-            )
-        ]
+        made = [splits.split(table, **taken(splits.split, options))]
         folders = [options.out]
     answers = [_write_split(s, folder) for s, folder in zip(made, folders, strict=True)]
     if options.json:
@@ -110,14 +67,13 @@ TABLE_COMMANDS = {"certify": certify, "forecast": forecast, "plan": plan, "split
 
 
 def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table, Any]:
-    """Read the options and the table that stands first."""
+    """Read the options, and the table that the first word names."""
     file, rest = leading(words)
     options = parse(kind, rest, f"{command} FILE", about)
     if file is None:
         raise Refused(f"'recombine {command}' needs a table first, as in: {command} data.csv.")
-    for path in (getattr(options, name, None) for name in ("cells", "html")):
-        if path is not None:
-            check_target(path)  # before anything is computed
+    for path in filter(None, (getattr(options, name, None) for name in ("cells", "html"))):
+        check_target(path)  # before anything is computed
     from pathlib import Path
 
     from recombine.tables.datasets import DATASETS, dataset
@@ -127,7 +83,7 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
     if file in DATASETS:
         if options.factors or targets or options.weights:
             raise Refused(
-                f"{file} is a table of the package with factors and a target of its own; leave out "
+                f"{file} is a table of the package, whose factors and target are fixed; leave out "
                 "--factors, --target and --weights."
             )
         table = dataset(file)
@@ -145,19 +101,20 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
     return (table if options.log is None else table.log(options.log)), options
 
 
-def _show(answer: Foresight, options: Asking, keys: tuple[str, ...] = ()) -> int:
-    """Write what was asked for, then print the answer."""
+def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: str) -> int:
+    """Call `ask` on a table with the options that it takes, then write and print the answer."""
     from recombine.cli.terminal import print_json, say, show
 
+    table, options = _open(words, kind, ask.__name__, about)
+    answer = ask(table, **taken(ask, options))
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
         say(f"{len(answer.asked):,} combinations are in {options.cells}")
     if options.html is not None:
         write(options.html, answer.to_html())
-        say(f"The page is {options.html}")
+        say(f"Page: {options.html}")
     if options.json:
-        summary_ = answer.summary
-        print_json({k: v for k, v in summary_.items() if not keys or k in keys})
+        print_json(answer.summary)
     else:
         show(str(answer))
     return 0

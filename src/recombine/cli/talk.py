@@ -1,4 +1,4 @@
-"""What `run` says: errors on one scale, a verdict in words, and the next command."""
+"""What `run` prints: errors on one scale, a verdict in words, and the next command."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FRAMES = 3  # of a traceback
 
 
 def errors(scores: Mapping[str, float]) -> tuple[float | None, float | None]:
-    """Return the errors on training and on held-out combinations, where a constant answer has 1.
+    """Return the errors on training and held-out combinations; a constant answer has error 1.
 
-    R² is converted: its error is `1 - R²`.
+    R² is converted to the error `1 - R²`.
 
     >>> errors({"risk_id": 0.01, "risk_ood": 1.2}), errors({"r2_id": 0.75})
     ((0.01, 1.2), (0.25, None))
@@ -60,7 +60,7 @@ def verdict(held_in: float | None, held_out: float | None) -> str:
 
 
 def sentence(record: Record) -> str:
-    """Say the outcome of one run: errors and a verdict, or its scores where it has no errors."""
+    """Describe the outcome of one run: errors and a verdict, or scores if it has no errors."""
     held_in, held_out = errors(record.scores)
     if held_in is None and held_out is None:
         from recombine.report.columns import short_list
@@ -86,15 +86,10 @@ def groups(record: Record) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     for title, suffix in sides.items():
         group = [n for n in names if n.endswith(suffix)]
         names = [n for n in names if n not in group]
+        meanings = [getattr(schema(n, record.experiment), "about", "") for n in group]
+        numbers = [number(record.scores[n]) for n in group]
         if group:
-            yield (
-                title,
-                [
-                    (n, number(record.scores[n]), score.about if score else "")
-                    for n in group
-                    for score in [schema(n, record.experiment)]
-                ],
-            )
+            yield title, list(zip(group, numbers, meanings, strict=True))
 
 
 def frames(error: str) -> str:
@@ -110,7 +105,7 @@ def frames(error: str) -> str:
 
 
 def command(experiment: Experiment, cfg: Any, size: str) -> list[str]:
-    """Write the flags that separate a config from the defaults of its size.
+    """Write the flags that turn the defaults of a size into this config.
 
     Tuples have one word per entry, as the parser reads them.
     """
@@ -135,7 +130,7 @@ def command(experiment: Experiment, cfg: Any, size: str) -> list[str]:
 def next_step(
     experiment: Experiment, cfg: Any, size: str, records: str, claims: Sequence[Claim]
 ) -> str:
-    """Name the command that follows one run: the claim that it decides, or five seeds of it."""
+    """Return the next command after one run: its claim, or five seeds of the same config."""
     where = [] if records == "runs" else ["--records", records]
     for claim in claims:
         if any(experiment.configure(size, **run) == cfg for run in claim.runs(size).values()):

@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, warnings, and a progress bar."""
+"""Terminal output: tables, warnings, and a progress bar."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def err() -> Console:
 
 
 def styled(*parts: str | tuple[str, str]) -> None:
-    """Print text, some of it with a style; rich, which is slow to load, only where it is seen."""
+    """Print text, parts of it styled; rich, which is slow to load, is used on terminals only."""
     if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
         from rich.text import Text
 
@@ -64,7 +64,7 @@ def width() -> int:
 
 
 def plain(text: str) -> str:
-    r"""Escape what would steer the terminal.
+    r"""Escape control characters.
 
     >>> plain("red \x1b[31m")
     'red \\x1b[31m'
@@ -154,7 +154,7 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
 
 
 def show_failures(records: Sequence[Record]) -> bool:
-    """Name the runs that did not finish; return whether there are any."""
+    """Warn about runs that did not finish; return whether there are any."""
     from recombine.runs.record import last_line
 
     unfinished = [r for r in records if r.status != "done"]
@@ -166,7 +166,7 @@ def show_failures(records: Sequence[Record]) -> bool:
 
 
 def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Print names with their sentences: by hand, because tables are slow for hundreds of rows."""
+    """Print names with their sentences, without rich, whose tables are slow for many rows."""
     styled((title, "bold"))
     print("\n".join([*_aligned(entries, width()), ""]))
 
@@ -186,7 +186,7 @@ def _aligned(entries: Iterable[Mapping[str, Any]], columns: int) -> Iterator[str
 def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
-    """Print the papers with their experiments, then the names on the shelves."""
+    """Print the papers with their experiments, then the names of tasks, models and diagnostics."""
     columns = width()
 
     def lines(text: str, indent: str = "") -> str:
@@ -197,8 +197,8 @@ def show_overview(
         styled((f"{paper['label']}: ", "bold"), paper["title"])
         styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
         styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
-        own = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
-        print("\n".join([*_aligned(own, columns), ""]))
+        experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
+        print("\n".join([*_aligned(experiments, columns), ""]))
     known = {paper["name"] for paper in papers}
     if other := [row for row in rows["experiments"] if row["paper"] not in known]:
         show_entries("Other experiments", other)
@@ -208,14 +208,14 @@ def show_overview(
     print()
     print(
         lines(
-            "'recombine list tasks' says what they are; so do models, diagnostics, experiments, "
-            "claims, figures and papers."
+            "'recombine list tasks' describes the tasks; it also takes models, diagnostics, "
+            "experiments, claims, figures or papers."
         )
     )
 
 
 def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print what identifies each paper, and how its claims came out."""
+    """Print the reference of each paper, its verdicts and its command."""
     for row in rows:
         styled(
             (f"{row['label']}: {row['title']}", "bold"), "\n",
@@ -226,24 +226,20 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         )  # fmt: skip
 
 
-def _heading(record: Record, rest: str) -> None:
-    styled((record.experiment, "bold"), f" · {record.size} · {rest}")
-
-
 def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> None:
-    """Print the outcome of one seed in words: one line per run, then all scores if wanted."""
+    """Print the outcome of one seed in words: one line per run, then all scores on request."""
     from rich.table import Table
     from rich.text import Text
 
     from recombine.cli.talk import groups, sentence
 
     for name, record in records.items():
-        title = f"{record.experiment}{f' · {name}' * bool(name)}"
         console = out()
         text = Text(plain(sentence(record)), style="bold")
         console.print(text, soft_wrap=not console.is_terminal)
-        remark = f"{title} · {record.size} size · seed {record.seed}"
-        out().print(Text(plain(f"{remark} · {record.cpu_seconds:.1f} s of CPU"), style="dim"))
+        title = " · ".join(filter(None, (record.experiment, name, f"{record.size} size")))
+        remark = f"{title} · seed {record.seed} · {record.cpu_seconds:.1f} s of CPU"
+        console.print(Text(plain(remark), style="dim"))
         if not every_score:
             continue
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
@@ -259,7 +255,7 @@ def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> Non
 
 
 def show_sweep(records: Sequence[Record]) -> None:
-    """Print a row for each config: means and intervals over seeds."""
+    """Print one row per config: means and intervals over seeds."""
     from rich.table import Table
 
     from recombine.core.score import is_share
@@ -276,25 +272,26 @@ def show_sweep(records: Sequence[Record]) -> None:
         groups.setdefault(repr([r.config.get(k) for k in varying]), []).append(r)
     names = short_list(done[0].scores, done[0].experiment)
     shares = [is_share(name, done[0].experiment) for name in names]
-    _heading(done[0], "mean, 95 % interval over seeds")
+    about = f" · {done[0].size} · mean, 95 % interval over seeds"
+    styled((done[0].experiment, "bold"), about)
     table = Table(box=None)
     for column in [*varying, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
         table.add_column(plain(name), justify="right")
     for group in groups.values():
-        fixed = [plain(str(group[0].config.get(k))) for k in varying]
+        values_of = [plain(str(group[0].config.get(k))) for k in varying]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
             f"{mean(values)} {mean_span(values, share=share)}".strip()
             for values, share in zip(columns, shares, strict=True)
         ]
-        table.add_row(*fixed, str(len(group)), *cells)
+        table.add_row(*values_of, str(len(group)), *cells)
     out().print(table)
 
 
 def show_report(judged: Sequence[Judged]) -> None:
-    """Print the claims that have finished runs; of many, only those judged otherwise before."""
+    """Print the claims that have finished runs; of many, only those that differ from published."""
     from recombine.report.bibliography import papers
     from recombine.report.outcomes import tally
     from recombine.report.published import published
@@ -303,10 +300,10 @@ def show_report(judged: Sequence[Judged]) -> None:
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            own = [j.verdict.outcome for j in shown if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in shown if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
-            counts = ", ".join(map(str, tally(own)))
-            styled((label, "bold"), f": {len(own)} claims: {counts}")
+            counts = ", ".join(map(str, tally(outcomes)))
+            styled((label, "bold"), f": {len(outcomes)} claims: {counts}")
         decided = [j for j in shown if j.verdict.outcome != "not enough data"]
         shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
         if shown:

@@ -1,4 +1,4 @@
-"""The browser lab: paint which combinations are shown, see what theory and a network answer."""
+"""The browser lab: paint a training set, compare theory with a trained network."""
 
 import sys
 from types import ModuleType

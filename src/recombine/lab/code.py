@@ -1,4 +1,4 @@
-"""Code that reproduces what is on screen: a Python program, and a command."""
+"""Code that reproduces the page's numbers: a Python program, and a command."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from recombine.training.watch import Moment, Watch
 
 @dataclass(frozen=True)
 class Problem:
-    """A task, what is shown of it, and the cells of the grid in order."""
+    """A task, its training data, and all cells of the grid in order."""
 
     task: Task
     train: Data
@@ -46,19 +46,19 @@ class Problem:
     measured: NDArray[np.bool_]  # (cells,)
     truth: Truth
     shape: tuple[int, int]
-    combine: str  # how a factored model joins its parts
+    combine: str  # how a factored model composes its parts
 
     @property
     def held_out(self) -> NDArray[np.bool_]:
-        """Cells that are not shown and have a value, (cells,)."""
+        """Cells outside the training set that have a value, (cells,)."""
         return np.logical_and(~self.shown, self.measured)
 
 
 def problem(world: World, state: State) -> Problem:
-    """Build the data of a state; stripes join the training set in the bump world."""
+    """Build the data of a state; in the bump world, stripes are added to the training set."""
     shape, mask = world.shape(state.size), visible(world, state)
     if not mask.any():
-        raise Refused("No combination is shown; paint some cells before training.")
+        raise Refused("The training set is empty; paint some cells before training.")
     task = world.build(state.size)
     cells = task.space.points()
     train = task.data(cells[mask.ravel()])
@@ -92,14 +92,22 @@ def build(net: Net, p: Problem, seed: int) -> nn.Module:
         return low_rank(data, seed=seed)
     if net.model == "factored":
         return outer(data, seed=seed) if p.combine == "outer" else Factored(p, net.width, seed)
+    model = mlp(data, width=net.width, depth=net.depth, seed=seed)
     if net.noise:
-        chain = mlp(data, width=net.width, depth=net.depth, seed=seed)
-        return nn.Sequential(*with_noise(chain, Noise(net.noise, net.power)))
-    return mlp(data, width=net.width, depth=net.depth, seed=seed)
+        return with_noise(model, net.noise, net.power)
+    return model
+
+
+def prepared(world: World, state: State) -> tuple[Problem, list[nn.Module]]:
+    """Build the data of a state and its networks, one per seed; refuse a penalty that misfits."""
+    p = problem(world, state)
+    models = [build(state.net, p, seed) for seed in range(state.net.seeds)]
+    penalties(state.net)
+    return p, models
 
 
 class Factored(nn.Module):
-    """A network for each factor; what they answer is added, or laid over each other."""
+    """One network per factor; their outputs are added, or one is laid over the other."""
 
     def __init__(self, p: Problem, width: int, seed: int) -> None:
         super().__init__()
@@ -118,20 +126,18 @@ class Factored(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Compose the answers; the first part lies on top."""
+        """Compose the outputs; the first part lies on top."""
         top, under = self.parts[0](x[:, : self.first]), self.parts[1](x[:, self.first :])
         image: Tensor = top + under
         return image - top * under if self.combine == "over" else image
 
 
-def with_noise(model: nn.Module, noise: Noise) -> list[nn.Module]:
-    """List the layers of a chain with noise after every hidden activation."""
+def with_noise(model: nn.Module, amount: float, power: float) -> nn.Sequential:
+    """Add noise after every hidden activation of a chain of layers."""
     layers: list[nn.Module] = []
     for layer in model.children():
-        layers.append(layer)
-        if isinstance(layer, nn.ReLU):
-            layers.append(Noise(noise.amount, noise.power))
-    return layers
+        layers += [layer, Noise(amount, power)] if isinstance(layer, nn.ReLU) else [layer]
+    return nn.Sequential(*layers)
 
 
 def penalties(net: Net) -> list[Penalty]:
@@ -173,28 +179,14 @@ def run(
 
 def errors(p: Problem, models: Sequence[nn.Module]) -> Array:
     """Error of every model at every cell, where 1 is the error of a constant answer."""
-    return (
-        np.stack(
-            [
-                (predict(m, p.grid.x) - p.grid.y)
-                .double()
-                .square()
-                .flatten(1)
-                .mean(dim=1)
-                .cpu()
-                .numpy()
-                for m in models
-            ]
-        )
-        / p.truth.scale
-    )
+    residuals = [(predict(m, p.grid.x) - p.grid.y).double().flatten(1) for m in models]
+    return np.stack([r.square().mean(dim=1).cpu().numpy() for r in residuals]) / p.truth.scale
 
 
 def measured(world: World, state: State) -> dict[str, float]:
-    """Train as the page does and return its numbers: mean error on shown and held-out cells."""
-    p, net = problem(world, state), state.net
-    models = [build(net, p, seed) for seed in range(net.seeds)]
-    run(p, models, net)
+    """Train as the page does and return its numbers: mean error on training and held-out cells."""
+    p, models = prepared(world, state)
+    run(p, models, state.net)
     error = errors(p, models)
     result = {"shown": float(error[:, p.shown].mean())}
     if p.held_out.any():
@@ -222,11 +214,11 @@ def _plain(value: float) -> float | None:
 
 
 def weights(p: Problem, model: nn.Module) -> dict[str, Any]:
-    """Return the weights between hidden layers, sorted by the function that their units serve."""
+    """Return the weights between hidden layers, sorted by the function that each unit serves."""
     x, y = p.grid.x, p.grid.y
     if y.ndim != 2 or x.shape[1] != y.shape[1]:
         return {}
-    # Imported here, since a training process starts the sooner the less it loads.
+    # Imported here so that training processes start sooner.
     from recombine.diagnostics.flow import flows, purity
     from recombine.diagnostics.modularity import matrices
 
@@ -248,7 +240,7 @@ def weights(p: Problem, model: nn.Module) -> dict[str, Any]:
 
 
 def modules(flow: Array) -> NDArray[np.int64]:
-    """Number the function that each unit serves most; silent units get one number more."""
+    """Index of the function that each unit serves most; silent units get the next index."""
     each = np.diagonal(flow, axis1=1, axis2=2)  # (units, functions)
     total = flow.sum(axis=(1, 2))
     kinds: NDArray[np.int64] = each.argmax(axis=1)
@@ -258,8 +250,7 @@ def modules(flow: Array) -> NDArray[np.int64]:
 
 def record(world: World, state: State, count: int = 200) -> list[dict[str, Any]]:
     """Train as the page does and return some frames of it."""
-    p, net = problem(world, state), state.net
-    models = [build(net, p, seed) for seed in range(net.seeds)]
+    (p, models), net = prepared(world, state), state.net
     frames = [frame(p, models, 0, net.steps)]
     every = max(1, net.steps // count)
 

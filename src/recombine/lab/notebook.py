@@ -1,4 +1,4 @@
-"""The lab in a notebook: paint a support, see theory and a network answer, read it back."""
+"""The lab in a notebook: paint a support, compare theory with a network, read the support back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lab(task: Task, support: Support | None = None, **net: Any) -> Any:
     - support: the combinations to start from (default: all)
     - net: fields of `recombine.lab.state.Net`, such as model="factored", steps=1000
 
-    The widget's `support` is what is painted now, for `task.split`. Needs the extra `notebook`.
+    The widget's `support` is the painted one, for `task.split`. Needs the extra `notebook`.
     """
     try:
         import anywidget
@@ -69,7 +69,7 @@ def lab(task: Task, support: Support | None = None, **net: Any) -> Any:
     script = [plain_script(text) for text in modules] + [(folder / "widget.js").read_text("utf-8")]
 
     class Lab(anywidget.AnyWidget):
-        """A grid to paint, what theory says of it, and a network."""
+        """A grid to paint, its theory, and a network."""
 
         _esm = "\n".join(script)
         row = traitlets.Dict(world.row()).tag(sync=True)
@@ -88,7 +88,7 @@ def lab(task: Task, support: Support | None = None, **net: Any) -> Any:
 
         @property
         def state(self) -> State:
-            """What is painted, and the network."""
+            """The painted cells and the network."""
             return replace(State(world="task"), net=Net(**net)).with_mask(np.array(self.shown) > 0)
 
         @property
@@ -124,12 +124,11 @@ def lab(task: Task, support: Support | None = None, **net: Any) -> Any:
         def _train(self, stop: threading.Event) -> None:
             from time import monotonic
 
-            from recombine.lab.network import build, frame, problem, run
+            from recombine.lab.network import frame, prepared, run
 
             state, last = self.state, 0.0
             try:
-                p = problem(world, state)
-                models = [build(state.net, p, seed) for seed in range(state.net.seeds)]
+                p, models = prepared(world, state)
             except Refused as refusal:
                 self.training = str(refusal)
                 return

@@ -1,4 +1,4 @@
-"""The lab as an experiment: the painted support, trained from the command line."""
+"""The lab as an experiment: a painted support, trained from the command line."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ LOOKS = tuple(f"{g}, {t.replace('_', ' ')}" for g in GENDERS for t in TONES)
 
 
 def missing_emoji() -> str:
-    """Say how to get the images of emoji, or nothing if they are there."""
+    """Return how to get the images of emoji; '' if they are present."""
     if cached("emoji").exists():
         return ""
     megabytes = source("emoji").megabytes

@@ -1,4 +1,4 @@
-"""The lab's server: loopback only, one token, bounded requests, and no file but its own."""
+"""The lab's server: loopback only, one token, bounded requests, and only its own files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POLICY = (
 
 
 class Guard:
-    """Refuses requests from other sites, with another host, without the token, or too large."""
+    """Refuses requests from other sites, with another host, or without the token."""
 
     def __init__(self, app: ASGIApp, *, token: str, hosts: Callable[[], set[str]]) -> None:
         self.app, self.token, self.hosts = app, token, hosts
@@ -68,15 +68,14 @@ class Guard:
     def problem(self, request: Request) -> tuple[int, str] | None:
         """Say why a request is refused."""
         hosts = self.hosts()
-        if request.headers.get("host", "") not in hosts:
+        host = request.headers.get("host", "")
+        if host not in hosts:
             return 403, "This server answers only to its own address."
-        origin = request.headers.get("origin")
-        if origin is not None and origin.removeprefix("http://") not in hosts:
+        origin = request.headers.get("origin", host).removeprefix("http://")
+        site = request.headers.get("sec-fetch-site", "none")
+        if origin not in hosts or site not in ("same-origin", "none"):
             return 403, "Pages of other sites cannot use the lab."
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return 403, "Pages of other sites cannot use the lab."
-        path = request.url.path
-        if not path.startswith("/static/"):
+        if not request.url.path.startswith("/static/"):
             token = request.query_params.get("token", "")
             if not secrets.compare_digest(token.encode(), self.token.encode()):
                 return 403, "Open the full address, with its token, that the terminal printed."
@@ -115,7 +114,7 @@ class Lab:
         self.tables: dict[str, World] = {}  # by tab, the oldest first
 
     def worlds_of(self, request: Request) -> dict[str, World]:
-        """Return the worlds that a tab sees: its own table, or the one of the command line."""
+        """Return the worlds of a tab, with its own table or that of the command line."""
         table = self.tables.get(request.query_params.get("tab", ""))
         return self.worlds | ({"table": table} if table else {})
 
@@ -127,22 +126,22 @@ class Lab:
 
     async def list_worlds(self, request: Request) -> Response:
         """List the worlds and the default state."""
-        self.worlds = builtin() | self.worlds  # a bank may have come since
+        self.worlds = builtin() | self.worlds  # images may have been downloaded since
         rows = [w.row() for w in self.worlds_of(request).values()]
         return JSONResponse({"worlds": rows, "absent": absent(), "state": asdict(State())})
 
     async def look(self, request: Request) -> Response:
-        """Answer what theory says of a state."""
+        """Return the theory of a state."""
         state, world = self.state(request, await json_of(request))
         return JSONResponse(await run_in_threadpool(theory.look, world, state))
 
     async def pictures(self, request: Request) -> Response:
-        """Answer small pictures of every cell."""
+        """Return small pictures of every cell."""
         state, world = self.state(request, await json_of(request))
         return JSONResponse(await run_in_threadpool(theory.atlas, world, state.size))
 
     async def cell(self, request: Request) -> Response:
-        """Answer what theory says of one cell."""
+        """Return the theory of one cell."""
         plain = await json_of(request)
         state, world = self.state(request, plain.get("state"))
         at = cell_of(plain.get("cell"))
@@ -156,7 +155,7 @@ class Lab:
         )
 
     async def upload(self, request: Request) -> Response:
-        """Take a table: name its columns, or make a world of two of them."""
+        """Receive a table: describe its columns, or make a world of two of them."""
         text = await body_of(request, BYTES)
         query = request.query_params
         if "target" not in query:
@@ -174,14 +173,14 @@ class Lab:
         return JSONResponse(world.row())
 
     async def train(self, request: Request) -> Response:
-        """Start training what a state asks for."""
+        """Start training the networks of a state."""
         plain = await json_of(request)
         state, world = self.state(request, plain.get("state"))
         await self.sessions.start(visitor_of(plain.get("visitor")), state, world.table)
         return JSONResponse({"started": True})
 
     async def control(self, request: Request) -> Response:
-        """Pause, resume, step, slow down or stop, and say which cell is hovered."""
+        """Pause, resume, step, slow down or stop, or set the hovered cell."""
         plain = await json_of(request)
         visitor = visitor_of(plain.get("visitor"))
         action = plain.get("action")
@@ -245,19 +244,9 @@ def visitor_of(plain: Any) -> str:
     return plain
 
 
-async def refused(request: Request, problem: Exception) -> Response:
-    """Answer a refusal with its sentence."""
-    return JSONResponse({"error": str(problem)}, 400)
-
-
-async def missing(request: Request, problem: Exception) -> Response:
-    """Answer what does not exist."""
-    return JSONResponse({"error": "There is no such page."}, 404)
-
-
-async def not_allowed(request: Request, problem: Exception) -> Response:
-    """Answer a method that a page does not take."""
-    return JSONResponse({"error": "This page does not take that method."}, 405)
+def error(status: int, sentence: str = "") -> Callable[[Request, Exception], Response]:
+    """Build a handler that returns a sentence, by default the message of the exception."""
+    return lambda request, problem: JSONResponse({"error": sentence or str(problem)}, status)
 
 
 def static_files() -> Mapping[str, bytes]:
@@ -312,7 +301,11 @@ def create(token: str, hosts: Callable[[], set[str]], table: Table | None = None
             post("/api/control", lab.control),
             post("/api/export", lab.export),
         ],
-        exception_handlers={Refused: refused, 404: missing, 405: not_allowed},
+        exception_handlers={
+            Refused: error(400),
+            404: error(404, "There is no such page."),
+            405: error(405, "This page does not take that method."),
+        },
         lifespan=life,
     )
     app.add_middleware(Guard, token=token, hosts=hosts)
@@ -342,12 +335,12 @@ def serve(
     import uvicorn
     from threadpoolctl import threadpool_limits
 
-    # With the protocol named, asyncio turns Nagle's algorithm off, which held every body for 40 ms.
+    # With a named protocol, asyncio disables Nagle's algorithm, which delayed every body by 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
-        listener.listen(128)  # a browser that comes before the server is up waits
+        listener.listen(128)  # a browser that connects before the server is up waits
     except (OSError, OverflowError) as problem:
         raise Refused(
             f"Port {port} cannot be used ({problem}); choose another, or leave --port out."
@@ -364,7 +357,7 @@ def serve(
     )
     torch.set_num_threads(1)
     ready(f"http://127.0.0.1:{port}/?token={token}")
-    with threadpool_limits(1):  # threads of small products wait for each other on a busy machine
+    with threadpool_limits(1):  # more threads slow down small products on a busy machine
         _run(uvicorn.Server(config), listener)
 
 

@@ -1,4 +1,4 @@
-"""Sessions: one training process per visitor, the newest wins, and none is left behind."""
+"""Sessions: one training process per visitor; a new training replaces the old one."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from recombine.lab.worlds import Table
 
 INTERVAL = 0.05  # seconds between two events at least: twenty per second
-PING = 2.0  # seconds after which silence is broken, so that a dead page is noticed
+PING = 2.0  # seconds between keep-alive messages, so that a closed page is noticed
 FRAMES = 400  # recorded for the export; every second one is dropped when there are more
 VISITORS = 8
-LONELY = 3.0  # seconds that a training process survives its page
+LONELY = 3.0  # seconds that a training process outlives its page
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
 
 
 def prepare() -> None:
-    """Start the process that loads torch once, and from which training processes are forked."""
+    """Start the process that loads torch once and forks training processes."""
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     CONTEXT.set_forkserver_preload(["recombine.lab.trainer"])
     if METHOD != "forkserver":
         return
     resource_tracker.ensure_running()  # here, because its start unblocks signals
-    # Ctrl-C in a terminal reaches every process; the new one inherits that it is blocked.
+    # Ctrl-C in a terminal reaches every process; the new one inherits the blocked signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
@@ -48,7 +48,7 @@ def prepare() -> None:
 
 
 def work(pipe: Connection) -> None:
-    """Run in the training process; it leaves with its parent."""
+    """Run in the training process; it exits with its parent."""
     watch_parent(os.getppid())
     from recombine.lab.trainer import main
 
@@ -131,7 +131,7 @@ class Session:
         self.news.set()
 
     async def events(self) -> AsyncIterator[dict[str, Any] | None]:
-        """Yield messages as they come, at most twenty frames per second; None keeps the line."""
+        """Yield messages as they come, at most twenty frames per second; None is a keep-alive."""
         self.listeners += 1
         job = self.job
         if self.frames and self.latest is None:

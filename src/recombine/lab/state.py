@@ -1,4 +1,4 @@
-"""The state of the lab: one small value that the address, the server and generated code share."""
+"""The state of the lab: one small value shared by address, server and generated code."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def unpack(text: str, shape: tuple[int, int]) -> Mask:
     try:
         bits = np.unpackbits(np.frombuffer(bytes.fromhex(text), dtype=np.uint8))
     except ValueError as problem:
-        raise Refused("The mask of shown cells needs hexadecimal digits.") from problem
+        raise Refused("The mask of training cells needs hexadecimal digits.") from problem
     if len(bits) != -(-count // 8) * 8:
         raise Refused(f"The mask needs {count} cells for {shape[0]} × {shape[1]} combinations.")
     return bits[:count].astype(bool).reshape(shape)
@@ -125,7 +125,7 @@ def from_address(address: str, worlds: Mapping[str, Any]) -> State:
     plain: dict[str, Any] = {"net": {}}
     hints = {"": get_type_hints(State), "net.": get_type_hints(Net)}
     for name, text in parse_qsl(address.rpartition("#")[2]):
-        if name in ("view", "scene", "step"):  # how the page looks, and which story it tells
+        if name in ("view", "scene", "step"):  # of the page, not of the state
             continue
         prefix = "net." * name.startswith("net.")
         field_name = name.removeprefix("net.")

@@ -1,4 +1,4 @@
-"""What theory says of a painted grid: what is determined, why, and what a kernel will answer."""
+"""Theory of a painted grid: what is determined, why, and what a kernel predicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JITTER = 1e-9  # ridge, as a share of the largest kernel value: the limit of a v
 
 @dataclass(frozen=True)
 class Truth:
-    """Targets of every cell, flattened to vectors, and what is known of them."""
+    """Targets of every cell, flattened to vectors, and their statistics."""
 
     values: Array  # (cells, outputs)
     additive: float  # share of variance that is a sum over factors
@@ -55,10 +55,10 @@ def truth(world: World, size: int) -> Truth:
     targets = task.data(task.space.points()).y
     y = targets.flatten(1).double().numpy()
     n, m = world.shape(size)
-    has = np.ones(n * m, bool) if world.measured is None else world.measured.ravel()
-    mean = y[has].mean(axis=0)
-    centered = y[has] - mean
-    rows, columns = np.indices((n, m)).reshape(2, -1)[:, has]
+    measured = np.ones(n * m, bool) if world.measured is None else world.measured.ravel()
+    mean = y[measured].mean(axis=0)
+    centered = y[measured] - mean
+    rows, columns = np.indices((n, m)).reshape(2, -1)[:, measured]
     sums = np.hstack([np.eye(n)[rows], np.eye(m)[columns]])  # codes of f(a) + g(b)
     rest = centered - sums @ np.linalg.lstsq(sums, centered, rcond=None)[0]
     spread = (centered**2).sum()
@@ -86,11 +86,10 @@ def atlas(world: World, size: int) -> dict[str, Any]:
 
 
 def pieces(shown: Mask) -> NDArray[np.int64]:
-    """Number the connected pieces of rows and columns that shown cells join.
+    """Number the connected components of the graph whose edges are the shown cells.
 
-    A row and a column are joined when their cell is shown. Entry (i, j) is the piece that holds
-    both row i and column j, and -1 where they lie in different pieces: exactly the cells with a
-    piece are determined for functions f(a) + g(b).
+    Rows and columns are its nodes. Entry (i, j) is the component of row i and column j, or -1 if
+    they are not connected: exactly the connected cells are determined for functions f(a) + g(b).
     """
     rows, columns = np.nonzero(shown)
     n, m = shown.shape
@@ -129,7 +128,7 @@ def witness(shown: Mask, cell: tuple[int, int]) -> list[tuple[int, int, int]]:
 
 
 def kernel(state: State) -> Kernel:
-    """Build the kernel of the sliders: a wide ReLU network, or a given salience."""
+    """Build the kernel of the sliders: a wide ReLU network, or one of a chosen salience."""
     if state.salience is None:
         return random_network("relu", state.kernel_depth, 2)
     alone = (1 - state.salience) / 2
@@ -138,7 +137,7 @@ def kernel(state: State) -> Kernel:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the kernel model answers: a sum over factors, corrected at shown cells from memory."""
+    """Predictions of the kernel model: a sum over factors, plus memory at shown cells."""
 
     rows: Array  # (first factor, outputs), with the constant
     columns: Array  # (second factor, outputs)
@@ -171,7 +170,7 @@ def answers(world: World, state: State) -> Answers:
     return _answers(world, replace(state, net=Net()))
 
 
-@lru_cache(maxsize=4)  # hovering asks for the same answers cell by cell
+@lru_cache(maxsize=4)  # hovering uses the same answers for every cell
 def _answers(world: World, state: State) -> Answers:
     true, shown = truth(world, state.size), visible(world, state)
     n, m = shown.shape
@@ -210,31 +209,31 @@ def visible(world: World, state: State) -> Mask:
 
 
 def look(world: World, state: State) -> dict[str, Any]:
-    """Answer everything that the page shows after a stroke."""
+    """Return everything that the page shows after a stroke."""
     shape = world.shape(state.size)
     shown = visible(world, state)
     predicted = answers(world, state)
     error, true = predicted.errors(), predicted.true
     piece = pieces(shown)
-    held = ~shown if world.measured is None else ~shown & world.measured
+    held_out = ~shown if world.measured is None else ~shown & world.measured
     result = {
         "shape": shape,
         "shown": int(shown.sum()),
-        "held_out": int(held.sum()),
+        "held_out": int(held_out.sum()),
         "pieces": piece.tolist(),
-        "determined": int((held & (piece >= 0)).sum()),
+        "determined": int((held_out & (piece >= 0)).sum()),
         "error": np.round(error, 5).tolist(),
         "additive": round(true.additive, 4),
         "salience": [round(float(s), 4) for s in kernel(state).salience()],
-        "mean_error": round(float(error[held].mean()), 4) if held.any() else None,
+        "mean_error": round(float(error[held_out].mean()), 4) if held_out.any() else None,
     }
     result["fate"] = fate_of(result["mean_error"]) if shown.any() else ""
-    verdict, reason = explain(world, state, shown, held, piece, result)
+    verdict, reason = explain(world, state, shown, piece, result)
     return result | {"verdict": verdict, "reason": reason, "sentence": f"{verdict} {reason}"}
 
 
 def cell(world: World, state: State, at: tuple[int, int]) -> dict[str, Any]:
-    """Answer what the page shows of one cell: the truth, the kernel's answer and the witness."""
+    """Return the details of one cell: its target, the kernel's prediction and the witness."""
     shape = world.shape(state.size)
     if not (0 <= at[0] < shape[0] and 0 <= at[1] < shape[1]):
         raise Refused(f"There is no cell {at}; the grid has {shape[0]} × {shape[1]}.")
@@ -249,7 +248,7 @@ def cell(world: World, state: State, at: tuple[int, int]) -> dict[str, Any]:
 
 
 def fate_of(error: float | None) -> str:
-    """Say in a word what an expected error on held-out cells means; nothing without any."""
+    """Classify an expected error on held-out cells; '' without one."""
     return "" if error is None else "right" if error < 0.05 else "partly" if error < 0.6 else "fail"
 
 
@@ -257,15 +256,14 @@ def explain(
     world: World,
     state: State,
     shown: Mask,
-    held: Mask,
     piece: NDArray[np.int64],
     result: dict[str, Any],
 ) -> tuple[str, str]:
-    """Say in one sentence what will happen at the held-out cells, and in another why."""
+    """Write a verdict on the held-out cells, and its reason."""
     if not shown.any():
         return "Nothing is shown yet.", "Paint some cells: they are the training set."
-    if not held.any():
-        return "Every combination is shown.", "Erase some cells, so that there is one to recombine."
+    if not result["held_out"]:
+        return "Every combination is shown.", "Erase some cells to hold them out."
     a, b = world.factors
     count, known, error = result["held_out"], result["determined"], result["mean_error"]
     words = {"right": "generalize to", "partly": "be partly right on", "fail": "fail on"}
@@ -279,34 +277,31 @@ def explain(
 
 
 def _determined(world: World, shown: Mask, piece: NDArray[np.int64], count: int, known: int) -> str:
-    """Say how many held-out cells follow from the shown ones for sums over factors, and why."""
+    """Write how many held-out cells are determined for sums over factors, and why."""
     a, b = world.factors
     sums = f"any sum f({a}) + g({b})"
     if known == count:
         return f"Connected rows and columns determine {'them' if count > 1 else 'it'} for {sums}."
-    unseen = [
-        f"{missing} value{'s' * (missing > 1)} of {name} {'are' if missing > 1 else 'is'} not shown"
-        for name, missing in zip(
-            (a, b), (int((~shown.any(axis=k)).sum()) for k in (1, 0)), strict=True
-        )
-        if missing
-    ]
     groups = len({int(v) for v in piece[piece >= 0]})
-    why = unseen[0] if unseen else f"rows and columns form {groups} connected components"
+    why = f"rows and columns form {groups} connected components"
+    for name, axis in ((b, 0), (a, 1)):  # a missing value of `a` is named first
+        if missing := int((~shown.any(axis=axis)).sum()):
+            values, are = ("values", "are") if missing > 1 else ("value", "is")
+            why = f"{missing} {values} of {name} {are} not shown"
     return f"Only {known} of {count} are determined, even for {sums}, because {why}."
 
 
 def _nature(a: str, b: str, result: dict[str, Any]) -> str:
-    """Say what share of a world is a sum over factors, and what that does to a wide network."""
+    """Write what share of a world is a sum over factors, and its effect on a wide network."""
     error, additive = result["mean_error"], result["additive"]
     if additive > 0.999:
         nature = "This world is such a sum"
-        trouble = ", but memory of single combinations pulls new answers towards the mean"
+        trouble = ", but memory of single combinations pulls new predictions towards the mean"
         trouble = trouble if result["determined"] == result["held_out"] else ""
     else:
         share = (
             "But nothing" if additive < 0.005 else f"{'But only ' * (additive < 0.9)}{additive:.0%}"
         )
         nature = f"{share} of this world is such a sum"
-        trouble = f"; for the rest it mixes what it saw with the same {a} or {b}"
+        trouble = f"; for the rest it mixes training examples with the same {a} or {b}"
     return f"{nature}{trouble if error >= 0.05 else ''}."

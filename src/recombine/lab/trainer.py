@@ -1,4 +1,4 @@
-"""The training process: fits what a state asks for and reports frames over a pipe."""
+"""The training process: fits the networks of a state and sends frames over a pipe."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from torch import nn
 
 from recombine.core.diagnostic import predict
 from recombine.core.error import Refused
-from recombine.lab.network import Problem, build, frame, penalties, problem, run
+from recombine.lab.network import Problem, frame, prepared, run
 from recombine.lab.state import State
 from recombine.lab.worlds import World, builtin, from_table
 from recombine.training.watch import Moment
 
 FRAME = 0.05  # seconds between two frames at least
-LOOKING = 0.05  # share of the time that may go into frames
+MEASURING = 0.05  # largest share of the time that frames take
 SLOW = 0.25  # seconds that a step takes in slow motion
 
 
@@ -53,7 +53,7 @@ class Reporter:
             start = time.monotonic()
             moment.fetch()
             self.frame(round(moment.share * moment.steps), moment.steps)
-            self.interval = max(FRAME, (time.monotonic() - start) / LOOKING)
+            self.interval = max(FRAME, (time.monotonic() - start) / MEASURING)
         if self.slow:
             self.wait(SLOW, moment)
         while self.paused and not self.single:
@@ -104,9 +104,9 @@ def train(
     pipe: Connection, world: World, state: State, commands: Queue[dict[str, Any]]
 ) -> dict[str, Any]:
     """Train the networks of one state, report, and return the next job."""
-    p, net = problem(world, state), state.net
-    models = [build(net, p, seed).eval() for seed in range(net.seeds)]
-    penalties(net)  # a refusal comes before anything is shown
+    (p, models), net = prepared(world, state), state.net
+    for model in models:
+        model.eval()
     reporter = Reporter(pipe, p, models, commands)
     start = time.perf_counter()
     count = sum(w.numel() for w in models[0].parameters())
@@ -118,18 +118,16 @@ def train(
     diverged = [h.diverged for h in histories if h.diverged is not None]
     if not diverged:
         reporter.frame(net.steps, net.steps)
+    end = ("diverged", min(diverged)) if diverged else ("done", net.steps)
     seconds = round(time.perf_counter() - start, 2)
-    if diverged:
-        reporter.send({"type": "diverged", "step": min(diverged), "seconds": seconds})
-    else:
-        reporter.send({"type": "done", "step": net.steps, "seconds": seconds})
+    reporter.send({"type": end[0], "step": end[1], "seconds": seconds})
     while "state" not in (command := commands.get()):  # hovered cells are still drawn
         reporter.take(command)
     return command
 
 
 def main(pipe: Connection) -> None:
-    """Wait for a job, run it and report, again and again; leave when the parent is gone."""
+    """Run one job after another and report; exit when the parent is gone."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     inbox: Queue[dict[str, Any]] = Queue()

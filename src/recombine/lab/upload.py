@@ -1,4 +1,4 @@
-"""Tables that a visitor drops on the page: two factor columns and a number, read with bounds."""
+"""Uploaded tables: two factor columns and a column of numbers, within limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rows_of(text: bytes) -> tuple[list[str], list[list[str]]]:
     if len(header) > COLUMNS or len(rows) > ROWS:
         raise Refused(f"The lab takes at most {COLUMNS} columns and {ROWS:,} rows.")
     if len(set(header)) < len(header) or not all(name.strip() for name in header):
-        raise Refused("Every column needs a name of its own in the first line.")
+        raise Refused("Every column needs a distinct name in the first line.")
     bad = next((i for i, row in enumerate(rows) if len(row) != len(header)), None)
     if bad is not None:
         raise Refused(
@@ -53,7 +53,7 @@ def rows_of(text: bytes) -> tuple[list[str], list[list[str]]]:
 
 
 def columns_of(text: bytes) -> dict[str, Any]:
-    """Describe the columns, so that the page can ask which are factors and which the target."""
+    """Describe the columns, so that the page can offer factors and targets."""
     header, rows = rows_of(text)
     columns = []
     for i, name in enumerate(header):

@@ -23,7 +23,7 @@ CELLS = 32 * 32
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A task over two factors, with the words that the page needs."""
+    """A task over two factors, with its texts on the page."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class World:
     factors: tuple[str, str]
     kind: str  # "image" in gray, "color" image or "number"
     build: Callable[[int], Task]
-    combine: str = "add"  # how a factored model joins its parts: add, outer, over
+    combine: str = "add"  # how a factored model composes its parts: add, outer, over
     sizes: tuple[int, ...] = (8, 10, 14, 20, 28, 32)
     labels: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     measured: NDArray[np.bool_] | None = None  # cells of a table that have a value
@@ -57,8 +57,10 @@ class World:
         }
 
 
-def _numbers(function: Callable[[Tensor, Tensor, int], Tensor]) -> Callable[[int], Task]:
-    """Build tasks whose target is a number of two one-hot coded values."""
+def _numbers(
+    name: str, title: str, about: str, function: Callable[[Tensor, Tensor, int], Tensor]
+) -> World:
+    """Build a world whose target is a number that depends on two one-hot coded values."""
 
     def build(size: int) -> Task:
         return Task(
@@ -67,7 +69,7 @@ def _numbers(function: Callable[[Tensor, Tensor, int], Tensor]) -> Callable[[int
             targets=lambda z: function(z[0], z[1], size)[None].float(),
         )
 
-    return build
+    return World(name, title, about, ("a", "b"), "number", build)
 
 
 def _xor(a: Tensor, b: Tensor, size: int) -> Tensor:
@@ -75,7 +77,7 @@ def _xor(a: Tensor, b: Tensor, size: int) -> Tensor:
 
 
 def _context(a: Tensor, b: Tensor, size: int) -> Tensor:
-    """Report `a` in one context, and its mirror image in the other; `b` is the context."""
+    """Return `a` in one context and its mirror image in the other; `b` is the context."""
     return torch.where(b < size / 2, a, size - 1 - a) / (size - 1)
 
 
@@ -101,16 +103,16 @@ def sprite_pairs(size: int) -> Task:
 
 
 def twins(size: int) -> Task:
-    """Answer two independent sines, one of each number; inputs are the plain numbers."""
+    """Return two independent sines, one of each number; inputs are the plain numbers."""
 
     def number(z: Tensor) -> Tensor:
         return 4 * z / (size - 1) - 2
 
-    def both(z: Tensor) -> Tensor:
+    def sines(z: Tensor) -> Tensor:
         x = number(z)
         return torch.stack([torch.sin(1.6 * x[0] + 0.4), torch.sin(1.1 * x[1] + 2.0)]) / 2 + 0.5
 
-    return Task(grid(a=size, b=size), inputs=number, targets=both)
+    return Task(grid(a=size, b=size), inputs=number, targets=sines)
 
 
 def builtin() -> dict[str, World]:
@@ -119,56 +121,46 @@ def builtin() -> dict[str, World]:
         World(
             "bumps",
             "A bump at (x, y)",
-            "A decoder is told column and row, perfectly disentangled, and must draw the bump.",
+            "A decoder receives column and row, perfectly disentangled, and must draw the bump.",
             ("x", "y"),
             "image",
             bumps,
             "outer",
         ),
-        World(
+        _numbers(
             "sum",
             "a + b",
             "The sum of two numbers: additive, so few combinations determine all others.",
-            ("a", "b"),
-            "number",
-            _numbers(lambda a, b, n: (a + b) / (2 * n - 2)),
+            lambda a, b, n: (a + b) / (2 * n - 2),
         ),
-        World(
+        _numbers(
             "product",
             "a × b",
             "The product of two numbers: not additive, and kernels underestimate its corners.",
-            ("a", "b"),
-            "number",
-            _numbers(lambda a, b, n: a * b / (n - 1) ** 2),
+            lambda a, b, n: a * b / (n - 1) ** 2,
         ),
-        World(
+        _numbers(
             "maximum",
             "max(a, b)",
             "The larger of two numbers.",
-            ("a", "b"),
-            "number",
-            _numbers(lambda a, b, n: torch.maximum(a, b) / (n - 1)),
+            lambda a, b, n: torch.maximum(a, b) / (n - 1),
         ),
-        World(
+        _numbers(
             "xor",
             "same or different half",
-            "Like XOR: neither factor alone says anything. No sum over factors can express it.",
-            ("a", "b"),
-            "number",
-            _numbers(_xor),
+            "Like XOR: neither factor alone carries information, and no sum over factors fits it.",
+            _xor,
         ),
-        World(
+        _numbers(
             "context",
             "a, read in context b",
-            "The context decides whether the value counts upwards or downwards.",
-            ("a", "b"),
-            "number",
-            _numbers(_context),
+            "The context b decides whether the value a counts upwards or downwards.",
+            _context,
         ),
         World(
             "sprites",
             "a square and a disc",
-            "Two sprites move on one small image, the square in front.",
+            "Two sprites move in one small image, the square in front.",
             ("square", "disc"),
             "image",
             sprite_pairs,
@@ -185,7 +177,7 @@ def builtin() -> dict[str, World]:
         World(
             "glyphs",
             "letters in fonts",
-            "Twelve letters in twelve fonts: will a new letter take on a known font?",
+            "Twelve letters in twelve fonts: will the network draw a pair that it has never seen?",
             ("letter", "font"),
             "image",
             lambda size: pictures.letters(),
@@ -200,7 +192,7 @@ def builtin() -> dict[str, World]:
 EMOJI = World(
     "emoji",
     "people by role and look",
-    "Google's emoji of 18 roles in 18 looks, of gender and skin tone: real pictures in color.",
+    "Google's emoji: 18 roles in 18 looks (gender and skin tone), in color.",
     ("role", "look"),
     "color",
     lambda size: pictures.people(),
@@ -209,7 +201,7 @@ EMOJI = World(
 
 
 def absent() -> list[dict[str, str]]:
-    """List worlds that could be there, with a sentence that says how to get them."""
+    """List worlds whose images are missing, with a sentence on how to get them."""
     missing = pictures.missing_emoji()
     return [{"name": EMOJI.name, "title": EMOJI.title, "about": missing}] if missing else []
 
@@ -229,12 +221,12 @@ class Table:
     @property
     def title(self) -> str:
         """Name the table in a menu."""
-        held = "".join(f", {name} = {value}" for name, value in self.fixed)
-        return f"your table: {self.target}{held}"
+        fixed = "".join(f", {name} = {value}" for name, value in self.fixed)
+        return f"your table: {self.target}{fixed}"
 
 
 def from_table(table: Table) -> World:
-    """Make a world of a table; repeated combinations are averaged, others are missing."""
+    """Make a world of a table, averaging repeated combinations."""
     codes, values, factors, labels = table.codes, table.values, table.factors, table.labels
     shape = (len(labels[0]), len(labels[1]))
     if min(shape) < 2 or shape[0] * shape[1] > CELLS:
@@ -249,7 +241,7 @@ def from_table(table: Table) -> World:
     mean = np.divide(total, count, out=np.zeros(shape), where=measured)
     low, high = mean[measured].min(), mean[measured].max()
     if not high > low:
-        raise Refused("Every combination of the table has the same value; there is nothing to do.")
+        raise Refused("Every combination has the same value, so there is nothing to learn.")
     scaled = torch.from_numpy(np.where(measured, (mean - low) / (high - low), 0.0)).float()
 
     def build(size: int) -> Task:
@@ -273,7 +265,7 @@ def from_table(table: Table) -> World:
 
 
 def _at(table: Tensor, z: Tensor) -> Tensor:
-    """Look up one cell in a way that `vmap` can batch."""
+    """Look up one cell, in a form that `vmap` can batch."""
     rows = (torch.arange(table.shape[0]) == z[0]).float()
     columns = (torch.arange(table.shape[1]) == z[1]).float()
     return rows @ table @ columns

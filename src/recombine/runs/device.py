@@ -35,7 +35,7 @@ def devices() -> list[str]:
 
 @cache
 def processor(device: str) -> str:
-    """Return the name of the processor behind a device, on which trained numbers depend."""
+    """Return the processor's name; trained numbers depend on it."""
     if device.startswith("cuda"):
         import torch
 

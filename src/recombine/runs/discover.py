@@ -26,7 +26,7 @@ PAPERS = Path(__file__).parents[1] / "papers"
 
 Note = Callable[[str], None]
 
-_loaded: dict[str, str] = {}  # plugins by name, with their module
+_loaded: dict[str, str] = {}  # modules by plugin name
 _files: list[Path] = []
 
 
@@ -55,27 +55,27 @@ def _entry_points() -> tuple[tuple[str, str, str], ...]:
 
 
 def _distribution(point: EntryPoint) -> str:
-    """Name the package of an entry point; its metadata are parsed only where it is not ours."""
+    """Name the package of an entry point; parse its metadata only if it is not this package."""
     if point.module.partition(".")[0] == "recombine":
         return "recombine"
     return point.dist.name if point.dist else ""
 
 
 def installed(note: Note) -> list[tuple[str, str, str]]:
-    """List installed plugins as name, module and distribution: those of this package first."""
+    """List installed plugins as (name, module, distribution), those of this package first."""
     plugins: dict[str, tuple[str, str, str]] = {}
     for name, module, source in _entry_points():
         first = plugins.setdefault(name, (name, module, source))
         if first[1:] != (module, source):
             note(
-                f"Two plugins are called {name!r}, of {first[2]} and {source}; the second is left "
-                "out. Uninstall one of them."
+                f"Two plugins are called {name!r}, of {first[2]} and {source}; the second is "
+                "ignored. Uninstall one of them."
             )
     return list(plugins.values())
 
 
 def foreign() -> bool:
-    """Return whether plugins outside this package exist, which its index does not list."""
+    """Return whether there are plugins outside this package, which its index does not list."""
     return bool(_files) or any(source != "recombine" for *_, source in _entry_points())
 
 
@@ -88,7 +88,7 @@ def load_plugin(text: str) -> str:
         _import(text)
         return text
     if not path.is_file():
-        raise Refused(f"There is no file {text!r}; give the path of a file with experiments.")
+        raise Refused(f"There is no file {text!r}; pass the path of a file with experiments.")
     name = path.stem
     if not name.isidentifier():
         raise Refused(f"The file {text!r} needs a name that Python can import, such as mine.py.")
@@ -96,7 +96,7 @@ def load_plugin(text: str) -> str:
     origin = getattr(known, "__file__", None) if known else _origin(name)
     if (known or origin) and (origin is None or Path(origin).resolve() != path):
         raise Refused(
-            f"The plugin {text!r} and {origin or 'a part of Python'} would both be the module "
+            f"The plugin {text!r} and {origin or 'a built-in module'} would both be the module "
             f"{name!r}; rename the file."
         )
     if known is None:
@@ -139,14 +139,11 @@ def load_figures(note: Note | None = None) -> None:
     for module in dict.fromkeys(
         entry.run.__module__ for entry in registry.registry("experiment").values()
     ):
-        package = module if hasattr(sys.modules.get(module), "__path__") else _parent(module)
+        is_package = hasattr(sys.modules.get(module), "__path__")
+        package = module if is_package else module.rpartition(".")[0]
         name = f"{package}.figures"
         if package and name not in sys.modules and find_spec(name):
             try:
                 _import(name)
             except Refused as problem:
                 (note or warnings.warn)(f"The figures of {package} are left out: {problem}")
-
-
-def _parent(module: str) -> str:
-    return module.rpartition(".")[0]

@@ -18,12 +18,12 @@ from recombine.core.error import Refused
 
 T = TypeVar("T")
 
-PATIENCE = 10.0  # seconds without a worker until a cluster is said to have none
+PATIENCE = 10.0  # seconds without a worker before a warning
 
 
 @contextmanager
 def local(workers: int) -> Iterator[Executor | None]:
-    """Open a pool of processes with one thread each; one worker is this process itself."""
+    """Open a pool of processes with one thread each; with one worker, yield None: this process."""
     if workers < 1:
         raise Refused(f"local() needs workers >= 1; got workers={workers}.")
     if workers == 1:
@@ -50,9 +50,9 @@ def local(workers: int) -> Iterator[Executor | None]:
 
 def watch_parent(parent: int) -> None:
     """Exit this worker process within a second of its parent's end."""
-    # Importing torch holds Python's lock for seconds, so on Linux the kernel ends the worker too.
+    # Importing torch holds the GIL for seconds, so on Linux the kernel kills the worker too.
     with suppress(AttributeError, OSError):
-        CDLL(None).prctl(1, signal.SIGKILL)  # 1: the signal to get when the parent ends
+        CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
     # Ctrl-C in a terminal reaches every process; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -66,11 +66,7 @@ def watch_parent(parent: int) -> None:
 
 @contextmanager
 def dask(address: str, timeout: str = "10s", files: Sequence[Path] = ()) -> Iterator[Executor]:
-    """Use a running dask cluster; its workers must share the records folder.
-
-    - timeout: how long to wait for the scheduler
-    - files: plugin files, uploaded to every worker
-    """
+    """Use a running dask cluster, whose workers share the records folder; upload plugin files."""
     try:
         from distributed import Client
     except ImportError as problem:
@@ -92,29 +88,29 @@ def dask(address: str, timeout: str = "10s", files: Sequence[Path] = ()) -> Iter
 
 
 class Cluster(Executor):
-    """A dask cluster as an executor, which notices when it has no workers."""
+    """A dask cluster as an executor that notices when it has no workers."""
 
     def __init__(self, client: Any, address: str) -> None:
         self.client = client
         self.address = address
         self._executor: Executor = client.get_executor()
-        self._asked = self._seen = time.monotonic()  # when workers were counted, and seen
+        self._counted = self._connected = time.monotonic()  # last count, last one above zero
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Give a job to some worker."""
+        """Submit a job to the cluster."""
         return self._executor.submit(fn, *args, **kwargs)
 
     def obstacle(self) -> str:
-        """Say that no worker has been connected for `PATIENCE` seconds; '' otherwise."""
+        """Return a warning if no worker has been connected for `PATIENCE` seconds, else ''."""
         now = time.monotonic()
-        if now - self._asked > PATIENCE / 5:
-            self._asked = now
+        if now - self._counted > PATIENCE / 5:
+            self._counted = now
             with suppress(OSError, TimeoutError):  # a lost scheduler cancels the jobs by itself
                 if self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE):
-                    self._seen = time.monotonic()
-        if now - self._seen < PATIENCE:
+                    self._connected = time.monotonic()
+        if now - self._connected < PATIENCE:
             return ""
         return (
-            f"Waiting for workers; none is connected to {self.address}. The sweep goes on when one "
-            f"is; start it with 'dask worker {self.address}'."
+            f"Waiting for workers; none is connected to {self.address}. Start one with "
+            f"'dask worker {self.address}'; the sweep then continues."
         )

@@ -1,13 +1,13 @@
-"""The index: what the package offers, by name and sentence, read without importing it.
+"""The index: names and descriptions of all entries of the package, read without importing them.
 
-`make index` writes it; a law compares it with the registries.
+`make index` writes it; a test compares it with the registries.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ Rows = dict[str, list[dict[str, Any]]]  # by kind
 
 
 def entries(*kinds: str, note: Note | None = None) -> Rows:
-    """Describe the entries of some kinds; only plugins outside this package are imported."""
+    """Describe the entries of some kinds, importing only plugins outside this package."""
     rows: Rows = json.loads(INDEX.read_text("utf-8"))
     if foreign():
         for kind, more in registered(*kinds, note=note).items():
@@ -42,7 +42,7 @@ def registered(*kinds: str, note: Note | None = None) -> Rows:
 
 
 def load_scores() -> None:
-    """Register what the diagnostics of this package return, without importing them."""
+    """Register the scores of this package's diagnostics without importing them."""
     known = registry.registry("score")
     if not known and INDEX.exists():
         for name, rows in json.loads(INDEX.read_text("utf-8")).get("scores", {}).items():
@@ -52,17 +52,12 @@ def load_scores() -> None:
 
 
 def scores() -> dict[str, list[dict[str, Any]]]:
-    """Describe what each diagnostic returns, leaving out empty fields."""
+    """Describe the scores of each diagnostic, without empty fields."""
     registry.shelves("diagnostic")
     return {
         name: [{k: v for k, v in asdict(score).items() if v} for score in entry.scores]
         for name, entry in registry.registry("diagnostic").items()
     }
-
-
-def plain(value: Any) -> str:
-    """Write a value as JSON on one line."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _describe(kind: str, name: str, entry: Any) -> dict[str, Any]:
@@ -73,21 +68,16 @@ def _describe(kind: str, name: str, entry: Any) -> dict[str, Any]:
         row |= {"reference": entry.paper}
     if kind == "experiments":
         row |= {"paper": entry.family, "fields": [f.name for f in fields(entry.config)]}
-        row |= {"steps": {size: _steps(entry, size) for size in ("quick", "paper")}}
+        steps = {s: int(getattr(entry.configure(s), "steps", 0)) for s in ("quick", "paper")}
+        row |= {"steps": steps}
     if kind == "diagnostics":
         row |= {"scores": [score.name for score in entry.scores]}
     return row
 
 
-def _steps(experiment: Any, size: str) -> int:
-    return int(getattr(experiment.configure(size), "steps", 0))
-
-
 def text() -> str:
-    """Write the index of what is registered, with one line per entry."""
-
-    def lines(entries: Iterable[str]) -> str:
-        return ",\n".join(entries)
+    """Write the index of all registered entries, one line per entry."""
+    plain, lines = partial(json.dumps, ensure_ascii=False), ",\n".join
 
     kinds = [
         f"{plain(kind)}: [\n{lines(map(plain, entries))}\n]"

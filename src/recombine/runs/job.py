@@ -74,7 +74,7 @@ class Job:
         return [record for record, _ in runs]
 
     def progress(self) -> tuple[float, list[str]]:
-        """Read the finished share of the running job, and its warnings so far."""
+        """Read the finished share of a running job, and its warnings so far."""
         try:
             share, notes = json.loads(self.progress_file.read_text())
             return float(share), [str(note) for note in notes]

@@ -13,7 +13,7 @@ from recombine.runs.record import DONE, Record, changed_default, ids, jsonable, 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim beside its verdict at one size."""
+    """A claim and its verdict at one size."""
 
     claim: Claim
     size: str
@@ -44,7 +44,7 @@ class Judged:
 def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
     """Check a claim against the finished records of its own runs at one size.
 
-    Smoke runs show that the code works; their verdict has a number but decides nothing.
+    Smoke runs only test the code: their verdict has a number but decides nothing.
     """
     return _judge(claim, _index(records).get((claim.experiment, size), {}), size)
 
@@ -94,8 +94,8 @@ def _judge(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
 
 def _decide(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
     experiment = EXPERIMENTS[claim.experiment]
-    known = {r.seed for r in by_id.values()}
-    seeds = sorted(s for s in known if claim.start <= s < claim.start + FRESH)
+    stored = {r.seed for r in by_id.values()}
+    seeds = sorted(s for s in stored if claim.start <= s < claim.start + FRESH)
     runs: dict[str, dict[int, Record]] = {}  # by name, then by seed
     for name, run in claim.runs(size).items():
         cfg = experiment.configure(size, **run)
@@ -130,6 +130,6 @@ def _decide(claim: Claim, by_id: Mapping[str, Record], size: str) -> Verdict:
 
 
 def _second_stage(first: Verdict, second: Verdict) -> Verdict:
-    """Decide by the second stage alone, and name the result of the first."""
+    """Decide by the second stage alone; report the first in `why`."""
     why = f"{second.why}; second stage: the first was {replace(first, why='')!r}"
     return replace(second, why=why, first=first)

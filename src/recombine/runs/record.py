@@ -24,7 +24,7 @@ FORMAT = 1  # raised when older versions could no longer read a record
 @shown
 @dataclass(frozen=True)
 class Record:
-    """One run: its config, its scores, and where they come from."""
+    """One run: its config, its scores and their provenance."""
 
     id: str
     experiment: str
@@ -108,7 +108,7 @@ def identify(experiment: Experiment, cfg: Any, seed: int, size: str = "quick") -
 def ids(experiment: Experiment, cfg: Any, seeds: Sequence[int], size: str = "quick") -> list[str]:
     """Name the runs of one config over some seeds.
 
-    Fields that equal their default do not enter, so that a new field orphans no record.
+    Fields at their default do not enter the hash, so a new field orphans no record.
     """
     kind: type = type(cfg)
     default = _defaults(kind)
@@ -122,7 +122,7 @@ def ids(experiment: Experiment, cfg: Any, seeds: Sequence[int], size: str = "qui
 
 
 def changed_default(record: Record, config: dict[str, Any]) -> str:
-    """Say which default has changed since a record of this id was made; '' when none has."""
+    """Describe the default that changed since a record was written; '' if none did."""
     for name, value in config.items():
         if (earlier := record.config.get(name, value)) != value:
             return f"the default of {name!r} was {earlier!r} then, and is {value!r} now"

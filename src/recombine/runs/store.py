@@ -68,7 +68,7 @@ class Store:
     root: Path
 
     def path(self, record: Record) -> Path:
-        """Return where a record is stored."""
+        """Return the path of a record."""
         return self._path(record.experiment, record.id)
 
     def _path(self, experiment: str, id: str, suffix: str = ".json") -> Path:
@@ -171,7 +171,7 @@ class Store:
                     raise ValueError(f"{name} is {shape_of(arrays[name])}, not {shape}")
         except Exception as problem:  # of NumPy, zip, zlib, the tokenizer: no narrower class
             raise Damaged(
-                f"Arrays {path} cannot be read ({problem}). Delete them with their record and run "
+                f"Arrays {path} cannot be read ({problem}). Delete them and their record, then run "
                 "again."
             ) from problem
         return arrays
@@ -227,17 +227,17 @@ def load(text: bytes) -> Record:
     digest = plain.pop("digest")
     if digest != _digest_of_lines(text) and digest != _digest(plain):
         raise Damaged("it was changed after it was written (its digest differs).")
-    made = plain.get("format", 1)
-    if type(made) is int and made > FORMAT:
-        raise Newer(f"it has format {made}, and this version reads up to {FORMAT}; upgrade.")
-    known = {name: plain[name] for name in FIELDS if name in plain}
-    for name, value in known.items():
+    version = plain.get("format", 1)
+    if type(version) is int and version > FORMAT:
+        raise Newer(f"it has format {version}, and this version reads up to {FORMAT}; upgrade.")
+    values = {name: plain[name] for name in FIELDS if name in plain}
+    for name, value in values.items():
         if not _fits(value, FIELDS[name]):
             raise Damaged(f"its field {name!r} needs {FIELDS[name]}; got {_short(value)}.")
-    if wrong := _impossible(known):
-        raise Damaged(f"its field {wrong!r} has an impossible value: {_short(known[wrong])}.")
+    if wrong := _impossible(values):
+        raise Damaged(f"its field {wrong!r} has an impossible value: {_short(values[wrong])}.")
     try:
-        return Record(**known)
+        return Record(**values)
     except TypeError as problem:
         raise Damaged(f"it lacks fields ({problem}).") from problem
 
@@ -248,12 +248,12 @@ def _fits(value: Any, kind: str, depth: int = 0) -> bool:
     >>> _fits({"a": 1}, "dict[str, float]"), _fits({"a": True}, "dict[str, float]")
     (True, False)
     """
-    made = type(value)  # JSON has these types and no subclasses
-    if made not in (dict, list):
-        return made in SCALARS[kind] and (made is not int or abs(value) < 2**63)
-    if kind != "Any" and not kind.startswith(made.__name__):
+    outer = type(value)  # JSON has these types and no subclasses
+    if outer not in (dict, list):
+        return outer in SCALARS[kind] and (outer is not int or abs(value) < 2**63)
+    if kind != "Any" and not kind.startswith(outer.__name__):
         return False
-    values = value.values() if made is dict else value
+    values = value.values() if outer is dict else value
     inner, types = _inner(kind), set(map(type, values))
     if types <= SCALARS[inner]:  # the rule; only ints have a limit
         if types <= {float, int}:  # curves and scores: most values

@@ -1,4 +1,4 @@
-"""Sweeps: many configs over many seeds, on any executor, skipping what is done."""
+"""Sweeps: many configs over many seeds, on any executor, skipping finished runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from recombine.runs.record import FAILED, Record, changed_default, ids, jsonable
 from recombine.runs.slurm import Part, part_of
 from recombine.runs.store import Outdated, Store, Unusable
 
-Watch = Callable[[float, int, str], None]  # runs done (with fractions), runs in all, a warning
+Watch = Callable[[float, int, str], None]  # runs done (with fractions), all runs, a warning
 
 
 def grid_of(experiment: Experiment, size: str, choices: Mapping[str, Sequence[Any]]) -> list[Any]:
     """Build one config for every combination of the listed values."""
     if empty := [name for name, values in choices.items() if not values]:
-        raise Refused(f"grid_of() needs one or more values of {empty[0]!r}; got none.")
+        raise Refused(f"grid_of() needs at least one value of {empty[0]!r}; got none.")
     return [
         experiment.configure(size, **dict(zip(choices, combination, strict=True)))
         for combination in product(*choices.values())
@@ -79,18 +79,9 @@ def plan(
     for cfg, missing_seeds in todo:
         pieces = -(-workers // len(todo))  # cut the seeds when there are more workers than configs
         most = min(experiment.seeds_per_job(cfg), -(-len(missing_seeds) // pieces))
-        jobs += [
-            Job(
-                experiment,
-                cfg,
-                tuple(missing_seeds[i : i + most]),
-                size,
-                root,
-                keep_arrays,
-                device,
-            )
-            for i in range(0, len(missing_seeds), most)
-        ]
+        cuts = range(0, len(missing_seeds), most)
+        groups = [tuple(missing_seeds[i : i + most]) for i in cuts]
+        jobs += [Job(experiment, cfg, g, size, root, keep_arrays, device) for g in groups]
     return list(done.values()), jobs
 
 
@@ -106,7 +97,7 @@ def parts(
     chosen: dict[int, dict[int, str]] = {}
     for id, (at, seed) in part_of(list(runs.items()), part):
         chosen.setdefault(at, {})[seed] = id
-    return [(listed[at], those) for at, those in chosen.items()]
+    return [(listed[at], by_seed) for at, by_seed in chosen.items()]
 
 
 def usable(
@@ -128,23 +119,23 @@ def run_jobs(jobs: Sequence[Job], executor: Executor | None, watch: Watch | None
     """Run jobs in this process, or on an executor; each writes its records when it finishes."""
     total = sum(len(job.seeds) for job in jobs)
     records: list[Record] = []
-    told, before = set[str](), ""
+    reported, last_obstacle = set[str](), ""
 
     def tell(running: Iterable[Job], fresh: Sequence[Record] = (), obstacle: str = "") -> None:
         """Report progress to `watch`, and each warning once, as soon as a run raises it.
 
         An obstacle is reported whenever it appears.
         """
-        nonlocal before
+        nonlocal last_obstacle
         done, notes = float(len(records)), [note for r in fresh for note in r.notes]
         for job in running:
             share, more = job.progress()
             done += share * len(job.seeds)
             notes += more
-        new = [text for text in dict.fromkeys(notes) if text not in told]
-        told.update(new)
-        new += [obstacle] * (obstacle not in ("", before))
-        before = obstacle
+        new = [text for text in dict.fromkeys(notes) if text not in reported]
+        reported.update(new)
+        new += [obstacle] * (obstacle not in ("", last_obstacle))
+        last_obstacle = obstacle
         for text in new or [""]:
             if watch:
                 watch(done, total, text)
@@ -212,7 +203,7 @@ def check_kept(records: Iterable[Record], store: Store) -> None:
     if missing := [path for path in paths if not path.exists()]:
         raise Refused(
             f"{len(missing)} of {len(paths)} records are not in {store.root}: the folder was "
-            "deleted or moved meanwhile, or the workers do not share it. Run the same command "
+            "deleted or moved during the run, or workers do not share it. Run the same command "
             "again to repeat these runs."
         )
 
@@ -232,20 +223,20 @@ def sweep(
     watch: Watch | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> list[Record]:
-    """Run what is not done yet; return every record, old and new, by config and seed.
+    """Run what is missing; return all records, old and new, by config and seed.
 
     - experiment: from `find("experiment", name)`
-    - configs: configs of it, as from `grid_of`
+    - configs: its configs, as from `grid_of`
     - seeds: one run of each config per seed
-    - store: folder of records; runs that are there already are not repeated
+    - store: folder of records; runs that have a record there are not repeated
     - size: smoke, quick or paper
     - executor: where jobs run (see `local` and `dask`); None is this process
-    - workers: how many jobs can run at a time, to cut seeds into as many
+    - workers: number of jobs that run at a time; seeds are divided among them
     - device: where models train, such as cuda; not part of a record's id
     - part: (i, n) runs only the i-th of n parts of the sweep
     - keep_arrays: write arrays (error maps, sample outputs) beside records
-    - watch: called with (runs done, runs in all, a warning or "")
-    - note: called with each sentence about records found on the disk
+    - watch: called with (runs done, all runs, a warning or "")
+    - note: called with each remark about stored records
     """
     configs = list(configs)
     done, jobs = plan(
@@ -263,4 +254,4 @@ def sweep(
     records = {r.id: r for r in [*done, *run_jobs(jobs, executor, watch)]}
     check_kept(records.values(), store)
     chosen = parts(experiment, configs, seeds, size, part)
-    return [records[id] for _, those in chosen for id in those.values()]
+    return [records[id] for _, by_seed in chosen for id in by_seed.values()]

@@ -1,7 +1,7 @@
-"""A local pool, whose workers start and end without a word whatever ends their parent.
+"""A local process pool whose workers start and exit silently, however their parent ends.
 
-Loky's own worker prints a traceback when its parent is killed before it has said what to run, and
-another when Ctrl-C reaches it while it imports. A worker therefore runs this file first.
+Loky's own worker prints a traceback if its parent is killed before sending it a job, and another if
+Ctrl-C reaches it during its imports. A worker therefore runs this file first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Pool(ProcessPoolExecutor):  # type: ignore[misc]
-    """A pool whose workers cannot be interrupted between their start and the note of it."""
+    """A pool that cannot be interrupted between the start of a worker and its registration."""
 
     def submit(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
         """Submit a job; the first one starts the workers."""
@@ -55,20 +55,20 @@ class Context(LokyContext):  # type: ignore[misc]
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Hold signals that end a process back until the block is over.
+    """Postpone terminating signals until the end of the block.
 
-    Processes and threads that are started in the block have these signals blocked.
+    Processes and threads that start in the block have these signals blocked.
     """
     received: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
         received.append(number)
 
-    # Threads of libraries do not block them, and Python then runs the handler in the main thread.
+    # Other threads may still receive them, and Python then runs the handler in the main thread.
     handlers = {}
     if current_thread() is main_thread():
-        known = {n: signal.getsignal(n) for n in ENDING}
-        handlers = {n: h for n, h in known.items() if h not in (signal.SIG_IGN, None)}
+        current = {n: signal.getsignal(n) for n in ENDING}
+        handlers = {n: h for n, h in current.items() if h not in (signal.SIG_IGN, None)}
     for number in handlers:
         signal.signal(number, hold)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
@@ -83,9 +83,9 @@ def postponed() -> Iterator[None]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run what the parent writes to a pipe; nothing when it was killed before it had written all.
+    """Run the job that the parent writes to a pipe; exit if the parent died before it was complete.
 
-    Everything else is loky's own protocol.
+    The rest is loky's own protocol.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)

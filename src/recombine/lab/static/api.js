@@ -1,10 +1,9 @@
-// Requests to the lab's own server; every one carries the token of the page's address.
+// Requests to the lab's server; each carries the token of the page's address.
 
 const token = new URLSearchParams(location.search).get("token") || "";
 export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
 
-
-// A tab keeps its own table, also when it is loaded anew.
+// A tab keeps its table when it is reloaded.
 const tab = sessionStorage.getItem("tab") || visitor;
 sessionStorage.setItem("tab", tab);
 
@@ -19,7 +18,7 @@ export async function post(path, body, query = {}) {
 export const worlds = async () => read(await reach(url("worlds")));
 
 async function reach(address, options = {}) {
-  try { return await fetch(address, options); } catch { throw Object.assign(new Error("The lab's server does not answer."), { offline: true }); }
+  try { return await fetch(address, options); } catch { throw Object.assign(new Error("The lab's server does not respond."), { offline: true }); }
 }
 
 async function read(response) {

@@ -25,7 +25,7 @@ export function cellName([i, j]) {
   return `${factors[0]} = ${at[0]}, ${factors[1]} = ${at[1]}`;
 }
 
-/** Show a problem in its own words, or clear it; a server that does not answer has a notice of its own. */
+/** Show a problem, or clear it; an unreachable server has a separate notice. */
 export function complain(problem = null) {
   if (problem && problem.offline) return app.lost();
   $("problem").hidden = !problem;

@@ -1,4 +1,4 @@
-// Guided scenes: tells a step's text, sets its state and trains where it says so.
+// Guided scenes: shows a step's text, sets its state, and trains if it has `train`.
 
 import { $, app, page } from "./app.js";
 import { SCENES } from "./scenes.js";

@@ -15,7 +15,7 @@ import { drawNetwork, forget, retry, wireTraining } from "./training.js";
 
 const past = [], future = []; // masks, for undo and redo
 
-/** Show a state; what was trained for another one is forgotten. */
+/** Show a state; a training for another state is discarded. */
 function adopt(next) {
   const data = (s) => JSON.stringify([s.world, s.size, s.shown, s.net]), fresh = data(next) !== data(app.state);
   const other = next.world !== app.state.world || next.size !== app.state.size || !app.world;

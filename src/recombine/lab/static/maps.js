@@ -10,13 +10,13 @@ const LUT = Array.from({ length: 256 }, (_, i) => {
 
 const SHADES = LUT.map((rgb) => `rgb(${rgb.join(",")})`);
 
-/** Color of an error, dark for small ones; null (not finite) is the brightest. Roots make small errors differ. */
+/** Color of an error, dark for small ones; null (not finite) is the brightest. The square root separates small errors. */
 export function color(value) {
   return SHADES[value === null ? 255 : Math.max(0, Math.min(255, Math.round(255 * Math.sqrt(Math.max(0, value) / 2))))];
 }
 
 let themed = document.documentElement;
-const inks = new Map(); // colors of the design, until the scheme changes: asking the browser is slow
+const inks = new Map(); // colors of the design, cached because computed styles are slow
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => inks.clear());
 
 /** Take colors from another element than the page; a widget has its own. */
@@ -33,7 +33,7 @@ export const face = (size) => `${size}px ${ink("text") || "system-ui, sans-serif
 
 const due = new Set();
 
-/** Draw in the next frame, once, however often it is asked for until then. */
+/** Draw in the next frame, once, however often it is requested before. */
 export function soon(draw) {
   if (!due.size) requestAnimationFrame(() => { const list = [...due]; due.clear(); for (const each of list) each(); });
   due.add(draw);

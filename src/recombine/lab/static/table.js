@@ -1,4 +1,4 @@
-// A person's own table: dropped or chosen, then two factor columns and a target of it become a world.
+// Your own table: dropped or chosen; two factor columns and a target become a world.
 
 import { $, complain } from "./app.js";
 import { post } from "./api.js";
@@ -19,7 +19,7 @@ export function wireTable(use) {
   };
   $("file").onchange = (e) => { take(e.target.files[0]); e.target.value = ""; };
   zone.ondragleave = () => zone.classList.remove("over");
-  addEventListener("dragover", (e) => { e.preventDefault(); zone.classList.add("over"); }); // a file may fall anywhere
+  addEventListener("dragover", (e) => { e.preventDefault(); zone.classList.add("over"); }); // a file can be dropped anywhere
   addEventListener("drop", (e) => { e.preventDefault(); zone.classList.remove("over"); take(e.dataTransfer.files[0]); });
 }
 

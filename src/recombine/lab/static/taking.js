@@ -1,4 +1,4 @@
-// Taking it away: a link, a program, a command, or a page that plays.
+// Save and share: a link, a program, a command, or a page that replays the training.
 
 import { $, complain, page, painted } from "./app.js";
 import { post, visitor } from "./api.js";

@@ -1,4 +1,4 @@
-// Theory on the page: asked while one paints, drawn as a map, said in a sentence, and shown for one cell.
+// Theory on the page: requested while painting, shown as a map, a sentence, and the details of one cell.
 
 import { $, app, cellName, complain, heldOut, missing, page, painted, shape } from "./app.js";
 import { post, visitor } from "./api.js";
@@ -6,7 +6,7 @@ import { drawCells, drawErrors, drawImage, format, frameCell, ink, outline, soon
 
 let asking = false, answered = "", since = 0;
 
-/** Ask what theory says of the painted cells; one question at a time, and always the newest last. */
+/** Request the theory of the painted cells; one request at a time, and the newest always last. */
 export async function ask() {
   since = window.event ? window.event.timeStamp : performance.now();
   if (asking) return;
@@ -48,7 +48,7 @@ function show(answer, start) {
   }));
 }
 
-/** The held-out cell with the largest expected error, or the middle: what one sees before pointing at one. */
+/** The held-out cell with the largest expected error, or the middle: shown before the first hover. */
 function worst({ shape: [n, m], error }) {
   let best = [n >> 1, m >> 1], most = -1;
   for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) if (heldOut(i, j) && error[i][j] > most + 1e-3) { best = [i, j]; most = error[i][j]; }
@@ -78,7 +78,7 @@ function hue(piece) {
   return piece < 2 ? ink(["seen", "held"][piece]) : `hsl(${(piece * 137.5) % 360} 45% 55%)`;
 }
 
-/** Say how well theory ranked the held-out cells by the error that the network has there. */
+/** Show the rank correlation of expected and actual error over held-out cells. */
 export function agree() {
   const { theory, frame } = app;
   page.agreement = null;
@@ -93,13 +93,13 @@ export function agree() {
 
 // ---------------------------------------------------------------- one cell
 
-let next = null, pointing = false; // the cell to ask for next, and whether one is being asked for
+let next = null, pointing = false; // the next cell to request, and whether a request is under way
 
 /** Show the truth and the kernel's answer at a cell, and the witness on the grid; the newest cell wins. */
 export async function hover(cell) {
   if (!cell) return;
   $("cursor").textContent = `${cellName(cell)}, ${app.painter.mask[cell[0]][cell[1]] ? "shown" : "held out"}`;
-  if (app.painter.stroke || asking) return; // asked for when both are over
+  if (app.painter.stroke || asking) return; // requested when both are over
   if (page.connected) post("control", { visitor, action: "hover", cell }).catch(() => {});
   next = cell;
   if (pointing) return;
@@ -120,12 +120,12 @@ function tell(cell, answer) {
   for (const kind of ["truth", "kernel"]) drawAnswer(kind, answer[kind]);
   app.painter.witness = answer.witness;
   app.painter.draw();
-  $("cell-why").textContent = answer.shown ? "This combination is shown in training."
+  $("cell-why").textContent = answer.shown ? "This combination is in the training set."
     : answer.witness.length ? `For a sum over factors, ${answer.witness.length} shown combinations determine it: add those with +, subtract those with −.`
       : "No path of shown combinations connects its row and its column: even for a sum over factors it is not determined.";
 }
 
-/** Draw what one of truth, kernel and network answers at the cell; null clears it. */
+/** Draw the output of truth, kernel or network at the cell; null clears it. */
 export function drawAnswer(kind, answer) {
   drawImage($(`cell-${kind}`), answer);
   $(`value-${kind}`).textContent = answer && answer.length === 1 ? answer[0].map((v) => v.toFixed(2)).join(", ") : "";

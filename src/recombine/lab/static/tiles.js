@@ -1,10 +1,10 @@
-// Small pictures of every combination, drawn in the cells that are shown in training.
+// Small pictures of every combination, drawn in the training cells.
 
 import { app } from "./app.js";
 import { post } from "./api.js";
 import { ink } from "./maps.js";
 
-const known = new Map(); // answers by world and size; that of a table is asked anew
+const known = new Map(); // responses by world and size; that of a table is requested again
 let current = null;
 
 /** Fetch the pictures of the present world, then draw them. */
@@ -14,7 +14,7 @@ export async function loadTiles() {
   if (world === "table") known.delete(key);
   try {
     if (!known.has(key)) known.set(key, await post("pictures", { world, size }));
-  } catch { return; } // the grid is clear without them
+  } catch { return; } // the grid works without them
   if (app.state.world !== world || app.state.size !== size) return;
   current = known.get(key);
   tint();

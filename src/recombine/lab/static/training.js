@@ -26,7 +26,7 @@ function say(words, state) {
   $("net-caption").dataset.state = state;
 }
 
-/** Forget the training, and end it if it is under way; a new one ends it by itself. */
+/** Discard the training and stop it if it is under way; a new one stops it anyway. */
 export function forget(end = true) {
   if (stream) connect(null);
   if (end && ["starting", "running", "paused"].includes(page.training)) post("control", { visitor, action: "stop" }).catch(() => {});
@@ -127,7 +127,7 @@ function drawWeights(frame) {
   $("purity").replaceChildren(bold(`${(100 * frame.purity).toFixed(0)} %`), " of a unit's signal serves one function");
 }
 
-/** Say that the server is gone, and look for it until it is back. */
+/** Report that the server is unreachable, and retry until it is back. */
 function lost() {
   if (page.training === "lost") return;
   connect(null);
@@ -136,7 +136,7 @@ function lost() {
   retry(() => { forget(); ask(); });
 }
 
-/** Say how to start the server anew, and go on once it answers. */
+/** Show how to restart the server, and continue once it responds. */
 export function retry(then) {
   $("offline-command").textContent = `recombine lab --address "${location.href}"`;
   $("offline").hidden = false;
