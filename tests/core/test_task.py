@@ -6,7 +6,8 @@ import torch
 
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
-from recombine.core.sets import box, fraction, table, values
+from recombine.core.sets import box, table, values
+from recombine.core.shapes import fraction
 from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import NotCompositional
 from recombine.core.task import Task

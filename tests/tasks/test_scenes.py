@@ -7,10 +7,10 @@ from benchmarks.pillow import reference
 
 from recombine.core.error import Refused
 from recombine.core.sets import band, values
-from recombine.core.shapes import Apart, Ring
 from recombine.core.space import cube
 from recombine.core.support import Empty
 from recombine.tasks.drawing.sprite import shrink
+from recombine.tasks.layouts import Apart, Ring
 from recombine.tasks.scenes import scene_labels, scene_latents, scene_support, scenes
 
 # the world

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from recombine.core.error import Refused
-from recombine.core.sets import Band, axes, band, box, cross, everything, table, values
-from recombine.core.shapes import Apart, Planes, Ring, diagonal, disk, quadrants, tiles
+from recombine.core.sets import Band, band, box, cross, everything, table, values
+from recombine.core.shapes import axes, diagonal, disk, quadrants, tiles
 from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import Support, reject
+from recombine.tasks.layouts import Apart, Planes, Ring
 from recombine.theory.marginal import compositional, missing, pieces
 from recombine.theory.partners import search
 

@@ -33,17 +33,18 @@ class Empty(Refused):
 class Support(ABC):
     """A set of points of a space. Combine with `~`, `&`, `|` and `-`.
 
-    A custom support needs `contains` and `sample`. With `boxes` (or `marginal`) and, if it is
-    `thin`, `partners`, theory treats it exactly; without them, theory says what it cannot decide.
+    A custom support needs `contains` and, if rejection would rarely find its points, `sample`. With
+    `boxes` (or `marginal`) and, if it is `thin`, `partners`, theory treats it exactly; without
+    them, theory says what it cannot decide.
     """
 
     @abstractmethod
     def contains(self, space: Space, z: Points) -> Mask:
         """Mark the points that lie in the support."""
 
-    @abstractmethod
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw at least one and at most `n` points; `draw` calls this until it has enough."""
+        """Draw 1 to `n` points, by default by rejection; `draw` repeats this until it has `n`."""
+        return reject(self, space, n, rng)
 
     @property
     def thin(self) -> bool:
@@ -168,10 +169,6 @@ class Complement(Support):
     def contains(self, space: Space, z: Points) -> Mask:
         """Mark the points that lie outside."""
         return ~self.of.contains(space, z)
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw by rejection."""
-        return reject(self, space, n, rng)
 
     def boxes(self, space: Space) -> Boxes | None:
         """Cut the boxes of `of` out of the space."""

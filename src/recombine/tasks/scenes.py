@@ -12,11 +12,11 @@ from torch.func import vmap
 
 from recombine.core.error import Refused
 from recombine.core.sets import band
-from recombine.core.shapes import Apart, Ring
 from recombine.core.space import Points
 from recombine.core.support import Support
 from recombine.core.task import Data, Task, task
 from recombine.tasks.drawing.sprite import labels
+from recombine.tasks.layouts import Apart, Ring
 from recombine.tasks.sprites import FACTORS, sprites
 
 REACH = {"x": 0.8, "y": 0.6}  # share of the image that a coordinate from 0 to 1 spans

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from recombine.core.error import Refused, nearest
 from recombine.core.sets import band, box, everything
-from recombine.core.shapes import Planes
 from recombine.core.space import Space, cube
 from recombine.core.support import Support
 from recombine.core.task import Task, task
 from recombine.tasks.drawing.sprite import compose, drawn, shrink
 from recombine.tasks.drawing.sprite import sprites as alone
+from recombine.tasks.layouts import Planes
 
 FACTORS = ("x", "y", "shape", "scale", "hue")
 SUPPORTS = ("random", "orthogonal", "star", "broad", "normal", "gap", "diagonal(delta)")
