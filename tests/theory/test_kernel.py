@@ -152,8 +152,8 @@ def test_eigenvalues_are_those_of_the_hamming_scheme(levels, rng):
 
 def test_a_slightly_negative_salience_is_legal_for_few_values():
     kernel = Kernel({(): 1.0, (0,): -0.05, (1,): -0.05, (0, 1): 1.0}, 2)
-    assert kernel.psd(3)
-    assert not kernel.psd(100)
+    assert kernel.psd([3, 3])
+    assert not kernel.psd([100, 100])
 
 
 # Conjunctions
@@ -256,11 +256,11 @@ def test_ordering_is_solvable():
     assert solvable(shown, asked, y, "labels").solvable
 
 
-def test_shown_points_impose_nothing_and_strange_values_are_counted():
+def test_shown_points_impose_nothing_and_unseen_values_are_counted():
     shown = grid(3, 3)
     assert solvable(shown, shown, np.arange(9.0) ** 2).points == 0
     certificate = solvable(shown, np.array([[0.0, 7.0]]), np.array([1.0]))
-    assert certificate.strange == 1
+    assert certificate.unseen == 1
     assert "never occurs in training" in str(certificate)
 
 

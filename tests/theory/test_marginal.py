@@ -131,7 +131,7 @@ def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
     broken = compositional(SPRITES, GAP, everything())
     assert [str(g) for g in broken.gaps] == ["first[0] in [0.05, 0.45]"]
     assert broken.pieces == {"first": 2, "second": 1}
-    assert "first[0] in [0.05, 0.45] is queried but never shown" in str(broken)
+    assert "first[0] in [0.05, 0.45] is queried but never occurs in training" in str(broken)
 
 
 def test_a_gap_is_found_from_samples_at_a_stated_resolution():

@@ -131,20 +131,19 @@ def test_a_false_symmetry_is_noticed():
         quotient(groups, by_salience([0.4]), np.zeros(3, dtype=np.int64))
 
 
-def test_margin_without_bias_and_with_one_label(rng):
+def test_margin_is_optimal_and_serves_one_label_and_copies(rng):
     z = grid(3, 4)
     kernel = random_network("relu", 1, 2)
     y = np.sign(rng.normal(size=len(z)))
-    free = margin(kernel, z, y, bias=False)
-    assert free.bias == 0
-    assert (y * free.predict(z)).min() == pytest.approx(1, abs=1e-9)
-    assert (free.dual * y).min() >= 0
-    idle = y * free.predict(z) > 1 + 1e-6
-    assert not free.dual[idle].any()
+    model = margin(kernel, z, y)
+    assert (y * model.predict(z)).min() == pytest.approx(1, abs=1e-9)
+    assert (model.dual * y).min() >= 0
+    idle = y * model.predict(z) > 1 + 1e-6
+    assert not model.dual[idle].any()
     same = margin(kernel, z, np.ones(len(z)))
     assert (same.predict(z) == 1).all()
     doubled = margin(kernel, np.concatenate([z, z[:3]]), np.concatenate([y, y[:3]]))
-    np.testing.assert_allclose(doubled.predict(z), margin(kernel, z, y).predict(z), atol=1e-9)
+    np.testing.assert_allclose(doubled.predict(z), model.predict(z), atol=1e-9)
 
 
 def test_margin_agrees_with_an_independent_solver(rng):

@@ -311,7 +311,6 @@ def margin(
     labels: NDArray[Any],
     *,
     method: str = "auto",
-    bias: bool = True,
     memory: float = MEMORY,
 ) -> Solution:
     """Separate labels ±1 with the largest margin; `predict` gives decision values.
@@ -333,7 +332,7 @@ def margin(
     if not (np.abs(mean) == 1).all():
         raise Refused("A point occurs with both labels, so no margin separates them. Choose one.")
     n = groups.size
-    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, bias, memory)
+    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, True, memory)
     cell = None
     if method != "dense":
         cell = cells(problem.conjunctions, kernel, mean)
@@ -341,12 +340,12 @@ def margin(
             cell = None
     if cell is None:
         problem.afford(3 * 8.0 * n**2, "The Gram matrix of")
-        a, b = hard_margin(kernel.gram(groups.points, groups.points), mean, bias)
+        a, b = hard_margin(kernel.gram(groups.points, groups.points), mean)
         method, unknowns = "dense", n
     else:
         small = quotient(problem.conjunctions, kernel, cell)
         first = np.unique(cell, return_index=True)[1]
-        a, b = small.margin(mean[first], bias=bias)
+        a, b = small.margin(mean[first])
         a, method, unknowns = a[cell], "quotient", len(first)
     dual = (a / groups.counts)[groups.at]
     return Solution(kernel, np.asarray(shown, dtype=np.float64), dual, b, method, unknowns)
