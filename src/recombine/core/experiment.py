@@ -13,29 +13,10 @@ from recombine.core.score import Score
 from recombine.core.show import shown
 
 SIZES = ("smoke", "quick", "paper")
-RESERVED = frozenset(  # names of command-line options, which config fields may not have
-    [
-        "all",
-        "seed",
-        "seeds",
-        "size",
-        "device",
-        "records",
-        "workers",
-        "dask",
-        "json",
-        "page",
-        "arrays",
-        "markdown",
-        "open",
-        "plugin",
-        "published",
-        "part",
-        "slurm",
-        "tasks",
-        "wait",
-    ]
-)
+RESERVED = {  # names of command-line options, which config fields may not have
+    *("all", "seed", "seeds", "size", "device", "records", "workers", "dask", "json", "page"),
+    *("arrays", "markdown", "open", "plugin", "published", "part", "slurm", "tasks", "wait"),
+}
 
 
 def _sixteen(cfg: Any) -> int:
@@ -103,7 +84,7 @@ class Experiment:
 
     @property
     def sentence(self) -> str:
-        """What the experiment shows, in one sentence."""
+        """One sentence on what the experiment shows."""
         return first_line(self.run)
 
     def configure(self, size: str = "quick", **changes: Any) -> Any:
@@ -156,7 +137,8 @@ def experiment(
                 f"Config {config.__name__} has the field {taken[0]!r}, which is an option of every "
                 "command; rename the field."
             )
-        name = f"{family or family_of(function)}.{function.__name__}"
+        places = function.__module__.split(".")  # packages, then the module
+        name = f"{family or places[-2:][0]}.{function.__name__}"
         sizes = {"smoke": dict(smoke), "paper": dict(paper or {})}
         entry = Experiment(
             name, config, function, sizes, selection, stochastic, seeds_per_job or _sixteen,
@@ -202,12 +184,6 @@ def _repeat(function: Callable[[Any], Result], cfg: Any, seeds: Sequence[int]) -
     return [function(cfg)] * len(seeds)
 
 
-def family_of(function: Callable[..., Any]) -> str:
-    """Name the innermost package of a function, or its module where that is a single file."""
-    parts = function.__module__.split(".")
-    return parts[-2] if len(parts) > 1 else parts[0]
-
-
 @cache
 def field_types(config: type) -> dict[str, Any]:
     """Return the types of a config's fields; cached, since resolving annotations is slow."""
@@ -216,8 +192,7 @@ def field_types(config: type) -> dict[str, Any]:
 
 def check_types(cfg: Any) -> None:
     """Refuse a config field whose value is not of its declared type."""
-    config: type = type(cfg)
-    hints = field_types(config)
+    hints = field_types(type(cfg))
     for f in fields(cfg):
         value, kind = getattr(cfg, f.name), hints[f.name]
         if kind is float and type(value) is int:
