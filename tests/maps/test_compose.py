@@ -46,8 +46,8 @@ def test_hard_occlusion_shows_the_front_where_its_channels_sum_above_zero():
 def test_soft_occlusion_is_its_formula_and_hardens_with_contrast():
     a, b = parts()
     m = a.sum(dim=1, keepdim=True)
-    wanted = a / (1 + torch.exp(-m)) + b / (1 + torch.exp(m))
-    torch.testing.assert_close(sigmoid(a, b), wanted)
+    expected = a / (1 + torch.exp(-m)) + b / (1 + torch.exp(m))
+    torch.testing.assert_close(sigmoid(a, b), expected)
     torch.testing.assert_close(sigmoid(1e6 * a, 1e6 * b) / 1e6, step(a, b))
     a, b, c = parts(k=3)
     torch.testing.assert_close(sigmoid(a, b, c), sigmoid(a, sigmoid(b, c)))
@@ -67,8 +67,8 @@ def test_opacity_is_laid_over_black_as_the_paper_does():
 
 def test_the_gate_is_its_formula_on_vectors():
     a, b = parts(shape=())
-    wanted = a * torch.tanh(b.sum(dim=1))[:, None] + b
-    torch.testing.assert_close(gated(a, b), wanted)
+    expected = a * torch.tanh(b.sum(dim=1))[:, None] + b
+    torch.testing.assert_close(gated(a, b), expected)
 
 
 @pytest.mark.parametrize("name", sorted(COMBINATIONS))
