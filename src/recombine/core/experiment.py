@@ -57,7 +57,7 @@ class History:
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment's function returns for one seed."""
+    """Scores, arrays and training history of an experiment for one seed."""
 
     scores: dict[str, float]
     arrays: dict[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Experiment:
     selection: str = "last step"  # how the scored model was chosen; never on held-out combinations
     stochastic: bool = True  # False for closed forms and exact solvers: seeds do not matter
     seeds_per_job: Callable[[Any], int] = _sixteen  # how many seeds train as one stack
-    scores: tuple[Score, ...] = ()  # what it returns beyond the outputs of diagnostics
+    scores: tuple[Score, ...] = ()  # declares outputs other than those of diagnostics
 
     @property
     def family(self) -> str:
@@ -121,7 +121,7 @@ def experiment(
     - selection: how the scored model was chosen among checkpoints or restarts
     - stochastic: False for closed forms, whose claims need one seed
     - seeds_per_job: `cfg -> n`, how many seeds to train as one stack (default 16)
-    - scores: what the results hold beyond the outputs of diagnostics
+    - scores: declares outputs other than those of diagnostics
     """
 
     def register(function: F) -> F:
@@ -157,21 +157,17 @@ def closed_form(
     smoke: Mapping[str, Any],
     paper: Mapping[str, Any] | None = None,
     family: str | None = None,
-    selection: str = "no training",
     scores: Sequence[Score] = (),
 ) -> Callable[[F], F]:
-    """Register a deterministic `(cfg) -> Result`, which is the result of every seed.
+    """Register a deterministic `(cfg) -> Result`, whose result counts for every seed.
 
-    - smoke, paper: fields that these sizes change; the config's defaults are `quick`
-    - family: default is the package of the function, or its module outside a package
-    - selection: how parameters were chosen
-    - scores: what the result holds beyond the outputs of diagnostics
+    Arguments are those of `experiment`.
     """
 
     def register(function: F) -> F:
         run = update_wrapper(partial(_repeat, function), function)
         add = experiment(
-            smoke=smoke, paper=paper, family=family, selection=selection, stochastic=False,
+            smoke=smoke, paper=paper, family=family, selection="no training", stochastic=False,
             scores=scores,
         )  # fmt: skip
         add(run)

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from recombine.core.error import Refused, nearest
 from recombine.core.show import shown
 from recombine.core.space import Array, Points
-from recombine.theory.groups import check_shown, group
+from recombine.theory.groups import group
 from recombine.theory.kernel import Kernel, Subset, subsets
 
 MOST = 1 << 26  # entries of the largest matrix whose rank is computed (0.5 GB)
@@ -41,7 +41,6 @@ def indicators(z: Points, shown: Points, *, full: bool = False) -> sparse.csr_ar
     Columns follow `conjunctions`. Full conjunctions, which only training points have, are left out
     unless `full`. A conjunction with a component value that never occurs in training has no column.
     """
-    shown = check_shown(shown)
     groups = group(shown)
     if z.ndim != 2 or z.shape[1] != groups.factors:
         raise Refused(

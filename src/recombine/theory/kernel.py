@@ -126,7 +126,7 @@ class Kernel:
                 f"give an array of shape (n, {self.factors})."
             )
         if not np.isfinite(z).all():
-            raise Refused(f"{who} have values that are not finite; components are numbers.")
+            raise Refused(f"{who} need finite values; got nan or inf.")
         return z
 
     def _by_size(self, what: str) -> Array:

@@ -226,7 +226,7 @@ def _choice(p: _Problem) -> str:
 
 def _distinct(kernel: Kernel, shown: Points) -> Groups:
     """Number the distinct points, or refuse the kernel because it has no norm on their grid."""
-    groups = group(kernel.check(check_shown(shown), "The training points"), ())
+    groups = group(kernel.check(shown, "The training points"), ())
     if not kernel.psd(groups.levels):
         raise Refused(
             f"The kernel is not positive semi-definite on the grid of {groups.levels} values, so "
@@ -311,7 +311,6 @@ def margin(
     labels: NDArray[Any],
     *,
     method: str = "auto",
-    memory: float = MEMORY,
 ) -> Solution:
     """Separate labels ±1 with the largest margin; `predict` gives decision values.
 
@@ -332,7 +331,7 @@ def margin(
     if not (np.abs(mean) == 1).all():
         raise Refused("A point occurs with both labels, so no margin separates them. Choose one.")
     n = groups.size
-    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, True, memory)
+    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, True, MEMORY)
     cell = None
     if method != "dense":
         cell = cells(problem.conjunctions, kernel, mean)
@@ -352,7 +351,7 @@ def margin(
 
 
 def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) -> Solution:
-    """Fit as the authors do: support vector regression with C = 1e10 and a free bias.
+    """Fit as Lippl & Stachenfeld (2025) do: support vector regression, C = 1e10 and a free bias.
 
     Errors below `epsilon` cost nothing, so slopes are smaller than those of the minimum norm.
     """
