@@ -197,11 +197,7 @@ class Tiles(Support):
 
     def chosen(self, dim: int) -> Mask:
         """Mark the chosen tiles, as a table with one axis per coordinate."""
-        count = self.side**dim
-        mask = np.zeros(count, dtype=bool)
-        order = np.random.default_rng(self.seed).permutation(count)
-        mask[order[: round(self.share * count)]] = True
-        return mask.reshape((self.side,) * dim)
+        return random_share(self.side**dim, self.share, self.seed).reshape((self.side,) * dim)
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Mark the points that lie in a chosen tile."""
@@ -253,9 +249,7 @@ class Fraction(Support):
                 f"{self} needs a space of discrete factors with at most {LISTED:,} points; got "
                 f"{space}."
             )
-        chosen = np.zeros(space.size, dtype=bool)
-        order = np.random.default_rng(self.seed).permutation(space.size)
-        chosen[order[: round(self.share * space.size)]] = True
+        chosen = random_share(space.size, self.share, self.seed)
         return np.asarray(chosen[space.index(space.check(z))])
 
     def __repr__(self) -> str:
@@ -272,6 +266,13 @@ def fraction(share: float, *, seed: Any = 0) -> Support:
     if not 0 < share <= 1:
         raise Refused(f"fraction() needs 0 < share <= 1; got share={share}.")
     return Fraction(float(share), check_seed("fraction()", seed))
+
+
+def random_share(count: int, share: float, seed: int) -> Mask:
+    """Mark a random share of `count` things."""
+    chosen = np.zeros(count, dtype=bool)
+    chosen[np.random.default_rng(seed).permutation(count)[: round(share * count)]] = True
+    return chosen
 
 
 def check_seed(who: str, seed: Any) -> int:

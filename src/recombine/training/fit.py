@@ -23,7 +23,7 @@ from recombine.training.batches import batches
 from recombine.training.engine import choose
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
 from recombine.training.loss import Loss, check_shapes, mse
-from recombine.training.optimizer import build, clip_gradients, elementwise
+from recombine.training.optimizer import ELEMENTWISE, build, clip_gradients, native
 from recombine.training.penalties import Penalty
 from recombine.training.watch import Moment, Watch, progress_bar
 
@@ -328,7 +328,7 @@ def _finite(model: nn.Module) -> bool:
 def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str:
     """Turn 'auto' into 'turn' where the optimizer or the data prevent training side by side."""
     reason = ""
-    if not elementwise(optimizer):
+    if not native(optimizer, ELEMENTWISE):
         reason = f"{optimizer.__name__} does not update each weight independently"
     elif len({(d.x.shape, d.y.shape) for d in datas}) > 1:
         reason = "their data differ in shape"
