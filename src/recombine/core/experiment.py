@@ -188,7 +188,8 @@ def field_types(config: type) -> dict[str, Any]:
 
 def check_types(cfg: Any) -> None:
     """Refuse a config field whose value is not of its declared type."""
-    hints = field_types(type(cfg))
+    config: type = type(cfg)
+    hints = field_types(config)
     for f in fields(cfg):
         value, kind = getattr(cfg, f.name), hints[f.name]
         if kind is float and type(value) is int:

@@ -23,8 +23,8 @@ def shown(cls: C) -> C:
     '<pre>a &lt; b</pre>'
     """
     changed: Any = cls
-    if cls.__str__ is not object.__str__:
-        changed.__repr__ = cls.__str__
+    if changed.__str__ is not object.__str__:
+        changed.__repr__ = changed.__str__
     if not hasattr(cls, "_repr_html_"):
         changed._repr_html_ = _html
     return cls
