@@ -84,7 +84,7 @@ def test_a_task_depends_only_on_the_point(name):
 
 
 @every(MODELS)
-def test_a_model_is_made_by_its_seed_alone(name):
+def test_a_model_depends_only_on_its_seed(name):
     data, before = served(name), torch.random.get_rng_state()
     one, again, other = (MODELS[name](data, seed=s).state_dict() for s in (3, 3, 4))
     torch.testing.assert_close(one, again, rtol=0, atol=0)
@@ -93,7 +93,7 @@ def test_a_model_is_made_by_its_seed_alone(name):
 
 
 @every(MODELS)
-def test_a_model_answers_in_the_targets_shape(name):
+def test_outputs_of_a_model_have_the_shape_of_the_targets(name):
     data = served(name)
     assert MODELS[name](data)(data.x[:3]).shape == data.y[:3].shape
 
@@ -164,7 +164,7 @@ def test_a_config_is_frozen_has_defaults_and_survives_json_at_every_size(name):
 
 
 @every(EXPERIMENTS)
-def test_a_smoke_run_gives_one_finite_result_a_seed_and_the_same_again(name):
+def test_a_smoke_run_gives_one_finite_result_per_seed_and_repeats(name):
     cfg = EXPERIMENTS[name].configure("smoke")
     once = smoke(name, cfg)
     again = execute(EXPERIMENTS[name], cfg, [0, 1], size="smoke")
@@ -179,7 +179,7 @@ def test_a_smoke_run_gives_one_finite_result_a_seed_and_the_same_again(name):
 
 
 @every(EXPERIMENTS)
-def test_a_config_refuses_strange_fields_and_values(name):
+def test_a_config_refuses_unknown_fields_and_wrong_values(name):
     entry = EXPERIMENTS[name]
     for size in ("smoke", "tiny"):
         with pytest.raises(Refused, match=r"There is no (field|size)"):
@@ -223,7 +223,7 @@ def test_a_claim_reads_the_records_of_its_own_runs(name):
 
 
 @every(FIGURES)
-def test_a_picture_is_drawn_from_smoke_records_and_left_out_without(name):
+def test_a_figure_is_drawn_from_smoke_records_and_left_out_without(name):
     experiment = name.partition(": ")[0]
     runs_by_id = {}
     for claim in CLAIMS.values():

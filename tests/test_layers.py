@@ -32,7 +32,7 @@ CORE = (
     "boxes",
     "support",
 )
-CORE += ("sets", "shapes", "task", "diagnostic", "experiment", "verdict", "claim")
+CORE += ("sets", "shapes", "layouts", "task", "diagnostic", "experiment", "verdict", "claim")
 PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
@@ -44,6 +44,8 @@ LAYERS = (
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
 # These read the disk.
 READERS = ("tasks/banks/", "tables/files", "tables/read", "tables/lists", "tables/datasets")
+
+SUPPORTS = {"recombine.core.sets", "recombine.core.shapes", "recombine.core.layouts"}
 
 DISK_AND_CLOCK = {"glob", "io", "os", "pathlib", "pickle", "shutil", "socket", "subprocess"}
 DISK_AND_CLOCK |= {"tempfile", "time"}
@@ -264,7 +266,7 @@ def test_theory_names_no_support():
     """It asks any support for boxes and partners, so that those of a user get exact answers."""
     for name, path in FILES.items():
         if layer(name) == "theory":
-            assert not imported(path) & {"recombine.core.sets", "recombine.core.shapes"}, name
+            assert not imported(path) & SUPPORTS, name
 
 
 def test_pages_name_only_what_the_facade_has():

@@ -64,7 +64,7 @@ def test_a_diagnostic_without_declarations_is_refused():
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        ("rc.Score('x', draw='pie')", "There is no way of Score('x') 'pie'."),
+        ("rc.Score('x', draw='pie')", "There is no draw= of Score('x') called 'pie'."),
         ("rc.diagnostic(lambda observed: {})", "A diagnostic declares what it returns"),
     ],
 )

@@ -87,7 +87,7 @@ def test_decoded_points_encode_to_the_same_points(space, n):
         (lambda: grid(a=[]), "levels; got 0"),
         (lambda: grid(a=["cup", "cup"]), "needs distinct labels; got 'cup' twice"),
         (lambda: grid(a=["cup", 1]), "needs strings as labels; got 1"),
-        (lambda: grid(a=3, b=3).encode(["cu"]), r"need a list of values each, as in \['cu'\]"),
+        (lambda: grid(a=3, b=3).encode(["cu"]), r"need lists of values, as in \['cu'\]"),
         (lambda: Factor("a", 3, labels=("cup",)), "got 1 labels for 3 levels"),
         (lambda: Factor("a", labels=("cup",)), "got 1 labels for None levels"),
         (

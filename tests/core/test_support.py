@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recombine.core.error import Refused
-from recombine.core.sets import axes, band, box, cross, everything, fraction, table, values
+from recombine.core.sets import band, box, cross, everything, table, values
+from recombine.core.shapes import axes, fraction
 from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import Empty, NotCompositional, unseen, warn_unseen
 

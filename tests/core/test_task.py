@@ -6,7 +6,8 @@ import torch
 
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
-from recombine.core.sets import box, fraction, table, values
+from recombine.core.sets import box, table, values
+from recombine.core.shapes import fraction
 from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import NotCompositional
 from recombine.core.task import Task
@@ -19,7 +20,7 @@ def product(space=None) -> Task:
     return Task(space or grid(a=4, b=4), lambda z: z / 4, lambda z: (z[0] * z[1])[None])
 
 
-def test_a_split_shows_the_support_once_and_asks_everything():
+def test_a_split_trains_on_the_support_once_and_queries_everything():
     split = product().split(~box(a=(2, 4), b=(2, 4)))
     assert (len(split.train), len(split.query)) == (12, 16)
     assert (len(split.seen), len(split.held_out)) == (12, 4)
@@ -42,14 +43,14 @@ def test_a_random_split_follows_its_rng_and_stays_inside():
     assert (one.train.z != other.train.z).any()
 
 
-def test_a_finite_space_too_large_to_list_is_asked_by_draws(rng):
+def test_a_finite_space_too_large_to_list_is_queried_by_draws(rng):
     task = product(grid(a=3000, b=3000))
     with pytest.warns(NotCompositional):
         split = task.split(box(a=(0, 1500)), n=20, queries=30, rng=rng)
     assert len(split.query) == 30
 
 
-def test_what_is_asked_can_be_narrowed():
+def test_the_query_can_be_narrowed():
     split = product().split(values(a=[0, 1]), query=values(a=[1]))
     assert len(split.held_out) == 0
     assert len(split.seen) == 4

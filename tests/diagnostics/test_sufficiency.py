@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from recombine.core.error import Refused
-from recombine.core.sets import axes, box, cross, everything, values
+from recombine.core.sets import box, cross, everything, values
+from recombine.core.shapes import axes
 from recombine.core.space import cube
 from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
 from recombine.diagnostics.theorem import check_assumptions, reconstruct

@@ -171,12 +171,12 @@ def test_penalties_map_over_models(order, recombined):
         return functional_call(whole[0], (s, b), (part,))
 
     outputs = vmap(one)(state, buffers, x)
-    wanted = torch.stack([m(part) for m, part in zip(whole, x, strict=True)])
-    torch.testing.assert_close(outputs, wanted)
+    expected = torch.stack([m(part) for m, part in zip(whole, x, strict=True)])
+    torch.testing.assert_close(outputs, expected)
     assert outputs.min() > 0
 
 
-def test_penalized_models_train_as_one_as_they_would_alone():
+def test_penalized_models_train_together_as_they_would_alone():
     x = torch.randn(64, 5, generator=torch.Generator().manual_seed(3))
     data = Data(np.zeros((64, 1)), x, x)
     one, other = ([autoencoder(seed) for seed in range(2)] for _ in range(2))

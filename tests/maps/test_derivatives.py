@@ -84,11 +84,11 @@ def brute(f, z, order):
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_derivatives_are_those_of_nested_jacfwd(name, order):
     f, z = network(*NETWORKS[name]), points()
-    wanted = brute(f, z, order)
-    for g in (f, lambda z: f(z)):  # by the pass of its own, and by forward mode
-        torch.testing.assert_close(tensor(g, z, order), wanted, rtol=1e-9, atol=1e-12)
+    expected = brute(f, z, order)
+    for g in (f, lambda z: f(z)):  # layer by layer, and in forward mode
+        torch.testing.assert_close(tensor(g, z, order), expected, rtol=1e-9, atol=1e-12)
         energy = energies(g, z, order)
-        torch.testing.assert_close(energy, wanted.square().sum(dim=1), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(energy, expected.square().sum(dim=1), rtol=1e-9, atol=1e-12)
 
 
 def test_an_operation_without_second_derivative_is_named():
@@ -97,7 +97,7 @@ def test_an_operation_without_second_derivative_is_named():
         second(f, z)
 
 
-def test_which_networks_have_a_pass_of_their_own():
+def test_which_networks_are_differentiated_layer_by_layer():
     parts = {name: cut(network(*layers), points()) for name, layers in NETWORKS.items()}
     assert {name for name, part in parts.items() if part is None} == {"unknown last", "not flat"}
     assert len(parts["unknown middle"][0]) == 2
@@ -105,7 +105,7 @@ def test_which_networks_have_a_pass_of_their_own():
 
 
 @pytest.mark.parametrize("how", [{"chunk": 2}, {"loop": True}])
-def test_directions_may_come_one_by_one(how):
+def test_directions_may_be_taken_one_at_a_time(how):
     f, z = network(*NETWORKS["unknown last"]), points(2)
     torch.testing.assert_close(second(f, z, **how), brute(f, z, 2))
 

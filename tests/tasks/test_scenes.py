@@ -6,8 +6,8 @@ import torch
 from benchmarks.pillow import reference
 
 from recombine.core.error import Refused
+from recombine.core.layouts import Apart, Ring
 from recombine.core.sets import band, values
-from recombine.core.shapes import Apart, Ring
 from recombine.core.space import cube
 from recombine.core.support import Empty
 from recombine.tasks.drawing.sprite import shrink

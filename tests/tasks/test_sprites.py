@@ -10,8 +10,8 @@ from scipy.stats import kstest, truncnorm
 from torch.func import jacrev, jvp, vmap
 
 from recombine.core.error import Refused
+from recombine.core.layouts import Planes
 from recombine.core.sets import band
-from recombine.core.shapes import Planes
 from recombine.core.space import cube
 from recombine.maps.compose import add, step
 from recombine.tasks.drawing.sprite import (
@@ -364,7 +364,7 @@ def test_bad_arguments_are_refused(bad, sentence):
 @pytest.mark.parametrize("at", [(1.5, 0, 0, 0, 0), (0.5, 0.5)])
 def test_an_anchor_outside_of_the_space_is_refused(at, rng):
     with pytest.raises(
-        Refused, match=r"anchor fixes 'sprite1' at .* needs 5 numbers there: numbers from 0"
+        Refused, match=r"gives 'sprite1' the value .* needs 5 numbers there: numbers from 0"
     ):
         Planes((("sprite1", at),)).draw(world(), 3, rng=rng)
     with pytest.raises(Refused, match="no factor 'sprite1'"):

@@ -152,8 +152,8 @@ def test_eigenvalues_are_those_of_the_hamming_scheme(levels, rng):
 
 def test_a_slightly_negative_salience_is_legal_for_few_values():
     kernel = Kernel({(): 1.0, (0,): -0.05, (1,): -0.05, (0, 1): 1.0}, 2)
-    assert kernel.psd(3)
-    assert not kernel.psd(100)
+    assert kernel.psd([3, 3])
+    assert not kernel.psd([100, 100])
 
 
 # Conjunctions
@@ -161,7 +161,7 @@ def test_a_slightly_negative_salience_is_legal_for_few_values():
 
 @pytest.mark.parametrize("levels", [(9, 9), (2, 6, 6), (4, 5, 3, 3), (3, 3, 3, 3, 3)])
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_answers_are_sums_over_seen_conjunctions(levels, ridge, rng):
+def test_predictions_are_sums_over_training_conjunctions(levels, ridge, rng):
     z = grid(*levels)
     shown = z[rng.random(len(z)) < 0.5]
     kernel = random_network("relu", 3, len(levels))
@@ -218,9 +218,9 @@ def test_solvability_does_not_depend_on_unit_or_offset(scale, shift):
 
 @pytest.mark.parametrize("hidden", [1, 2, 3])
 def test_context_dependence_is_solvable(hidden):
-    shown, _, asked, y = context(3, hidden)
+    shown, _, held_out, y = context(3, hidden)
     assert len(shown) == {1: 70, 2: 64, 3: 54}[hidden]
-    assert solvable(shown, asked, y, "labels").solvable
+    assert solvable(shown, held_out, y, "labels").solvable
 
 
 def substitution():
@@ -242,29 +242,29 @@ def substitution():
     ids=["te2", "te5-1", "te5-4", "te3x3", "substitution"],
 )
 def test_equivalence_is_not_solvable_and_the_weights_prove_it(puzzle):
-    shown, _, asked, y = puzzle
-    certificate = solvable(shown, asked, y, "labels")
+    shown, _, held_out, y = puzzle
+    certificate = solvable(shown, held_out, y, "labels")
     assert not certificate.solvable
     assert certificate.witness.min() >= 0
     assert certificate.witness.sum() == pytest.approx(1)
-    assert np.abs(indicators(asked, shown).T @ (certificate.witness * y)).max() < 1e-9
+    assert np.abs(indicators(held_out, shown).T @ (certificate.witness * y)).max() < 1e-9
     assert "Witness" in str(certificate)
 
 
 def test_ordering_is_solvable():
-    shown, _, asked, y = ordering(7)
-    assert solvable(shown, asked, y, "labels").solvable
+    shown, _, held_out, y = ordering(7)
+    assert solvable(shown, held_out, y, "labels").solvable
 
 
-def test_shown_points_impose_nothing_and_strange_values_are_counted():
+def test_training_points_impose_nothing_and_unseen_values_are_counted():
     shown = grid(3, 3)
     assert solvable(shown, shown, np.arange(9.0) ** 2).points == 0
     certificate = solvable(shown, np.array([[0.0, 7.0]]), np.array([1.0]))
-    assert certificate.strange == 1
+    assert certificate.unseen == 1
     assert "never occurs in training" in str(certificate)
 
 
-def test_a_value_never_shown_contributes_nothing():
+def test_an_unseen_value_contributes_nothing():
     kernel = by_salience([0.4], constant=0.2)
     shown, y = grid(3, 3), np.arange(9.0)
     model = regress(kernel, shown, y)
@@ -347,13 +347,13 @@ def test_phases_of_context_dependence():
     assert len(tiles()) == 650
     assert sum(leak.cd3_margin_succeeds(3, s) for s in tiles()) == 327
     assert sum(leak.cd3_regression_succeeds(3, s) for s in tiles()) == 460
-    shown, y, asked, truth = context(3, 3)
+    shown, y, held_out, truth = context(3, 3)
     for s in tiles()[::13]:
         kernel = by_salience(s)
-        widest = (truth * margin(kernel, shown, y).predict(asked)).min()
+        widest = (truth * margin(kernel, shown, y).predict(held_out)).min()
         assert (widest > 1e-7) == leak.cd3_margin_succeeds(3, s)
         if s[1] or kernel.memory:
-            least = (truth * regress(kernel, shown, y).predict(asked)).min()
+            least = (truth * regress(kernel, shown, y).predict(held_out)).min()
             assert abs(least - cd3_regression_margin(3, s)) < 1e-9
             assert (least > 1e-9) == leak.cd3_regression_succeeds(3, s)
 
@@ -368,12 +368,12 @@ def test_phases_of_context_dependence():
 def test_least_squares_and_the_margin_differ(activation, least, widest):
     kernel = random_network(activation, 3, 3)
     for hidden in (1, 2, 3):
-        shown, y, asked, truth = context(3, hidden)
-        outputs = (truth * regress(kernel, shown, y).predict(asked)).min()
+        shown, y, held_out, truth = context(3, hidden)
+        outputs = (truth * regress(kernel, shown, y).predict(held_out)).min()
         assert outputs == pytest.approx(least[hidden - 1], abs=6e-4)
         for method in ("dense", "quotient", "auto"):
             model = margin(kernel, shown, y, method=method)
-            outputs = (truth * model.predict(asked)).min()
+            outputs = (truth * model.predict(held_out)).min()
             assert outputs == pytest.approx(widest[hidden - 1], abs=6e-4)
             assert (y * model.predict(shown)).min() == pytest.approx(1, abs=1e-9)
         assert model.method == "quotient"
@@ -417,24 +417,24 @@ def test_least_salience_of_pairs_that_beats_the_shortcut(s1, widest, least):
 
 def test_least_salience_is_a_root():
     """Where 2n s1 s2 + 2 s2² = s1 (1 - 3 s1 - 3 s2), the margin of the least norm is zero."""
-    shown, y, asked, _ = context(3, 3)
+    shown, y, held_out, _ = context(3, 3)
     for s1 in (0.05, 0.1, 0.15, 0.2, 0.25):
         s2 = max(np.roots([2, 9 * s1, -s1 * (1 - 3 * s1)]))
-        assert np.abs(regress(by_salience([s1, s2]), shown, y).predict(asked)).max() < 1e-9
+        assert np.abs(regress(by_salience([s1, s2]), shown, y).predict(held_out)).max() < 1e-9
 
 
 @pytest.mark.parametrize("S", [0.2, RELU])
-def test_two_classes_get_no_answer_about_equivalence(S):
+def test_predictions_of_equivalence_are_zero_for_two_classes(S):
     for classes, anchors in (([2, 2], 1), ([5, 5], 1), ([5, 5], 4)):
-        shown, y, asked, _ = equivalence(classes, anchors)
+        shown, y, held_out, _ = equivalence(classes, anchors)
         for fit in (regress, margin):
-            assert np.abs(fit(by_salience([S]), shown, y).predict(asked)).max() < 1e-9
+            assert np.abs(fit(by_salience([S]), shown, y).predict(held_out)).max() < 1e-9
 
 
 def test_three_classes_are_always_different():
-    shown, y, asked, _ = equivalence([3, 3, 3], 2)
+    shown, y, held_out, _ = equivalence([3, 3, 3], 2)
     for S, expected in ((0.2, -0.25), (RELU, -0.32), (0.5, -1 / 3)):
-        outputs = regress(by_salience([S]), shown, y).predict(asked)
+        outputs = regress(by_salience([S]), shown, y).predict(held_out)
         assert np.abs(outputs - expected).max() < 5e-4
 
 
@@ -447,9 +447,9 @@ def test_three_classes_are_always_different():
     ],
 )
 def test_ordering_by_distance(S, expected):
-    shown, y, asked, truth = ordering(7)
-    outputs = truth * regress(by_salience([S]), shown, y).predict(asked)
-    apart = np.abs(asked[:, 0] - asked[:, 1])
+    shown, y, held_out, truth = ordering(7)
+    outputs = truth * regress(by_salience([S]), shown, y).predict(held_out)
+    apart = np.abs(held_out[:, 0] - held_out[:, 1])
     means = [outputs[apart == d].mean() for d in range(1, 7)]
     np.testing.assert_allclose(means, expected, atol=6e-4)
 
@@ -457,8 +457,8 @@ def test_ordering_by_distance(S, expected):
 def test_orderings_are_right_everywhere():
     for n in (5, 7, 9):
         for S in (0.3, RELU, 0.5):
-            shown, y, asked, truth = ordering(n)
-            assert (truth * regress(by_salience([S]), shown, y).predict(asked)).min() > 0
+            shown, y, held_out, truth = ordering(n)
+            assert (truth * regress(by_salience([S]), shown, y).predict(held_out)).min() > 0
 
 
 @pytest.mark.parametrize("k", [0.1, 0.2, RELU, 0.5])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from recombine.core.error import Refused
-from recombine.core.sets import Band, axes, band, box, cross, everything, table, values
-from recombine.core.shapes import Apart, Planes, Ring, diagonal, disk, quadrants, tiles
+from recombine.core.layouts import Apart, Planes, Ring
+from recombine.core.sets import Band, band, box, cross, everything, table, values
+from recombine.core.shapes import axes, diagonal, disk, quadrants, tiles
 from recombine.core.space import Factor, Space, cube, grid
 from recombine.core.support import Support, reject
 from recombine.theory.marginal import compositional, missing, pieces
@@ -75,8 +76,8 @@ def test_missing_volume_against_counting():
     for _ in range(20):
         corners = np.sort(rng.integers(0, 8, size=(4, 2, 2)), axis=1).astype(float)
         corners[:, 1] += 1
-        asked, shown = corners[:2], corners[2:]
-        left = missing(asked[:1], shown)
+        queried, shown = corners[:2], corners[2:]
+        left = missing(queried[:1], shown)
         cells = np.indices((9, 9)).reshape(2, -1).T + 0.5
 
         def hold(result, cells=cells):
@@ -86,7 +87,7 @@ def test_missing_volume_against_counting():
                 .any(1)
             )
 
-        np.testing.assert_array_equal(hold(left), hold(asked[:1]) & ~hold(shown))
+        np.testing.assert_array_equal(hold(left), hold(queried[:1]) & ~hold(shown))
         assert (left[:, 1] - left[:, 0]).prod(axis=1).sum() == hold(left).sum()
 
 
@@ -130,13 +131,13 @@ def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
     broken = compositional(SPRITES, GAP, everything())
     assert [str(g) for g in broken.gaps] == ["first[0] in [0.05, 0.45]"]
     assert broken.pieces == {"first": 2, "second": 1}
-    assert "first[0] in [0.05, 0.45] is queried but never shown" in str(broken)
+    assert "first[0] in [0.05, 0.45] is queried but never occurs in training" in str(broken)
 
 
 def test_a_gap_is_found_from_samples_at_a_stated_resolution():
     z = GAP.draw(SPRITES, 6000, rng=np.random.default_rng(0))
-    asked = SPRITES.draw(6000, rng=np.random.default_rng(1))
-    coverage = compositional(SPRITES, z, asked)
+    queried = SPRITES.draw(6000, rng=np.random.default_rng(1))
+    coverage = compositional(SPRITES, z, queried)
     assert [g.factor for g in coverage.gaps] == ["first"]
     gap, width = coverage.gaps[0], coverage.resolution["first"]
     assert width == 1 / 64
@@ -201,7 +202,7 @@ def test_partners_lie_in_the_support_and_share_the_value(support):
     assert (z[:, 0] == 0.3).all()
 
 
-def test_isolated_points_and_lines_along_other_factors_have_no_partners_of():
+def test_isolated_points_and_lines_along_other_factors_have_no_partners():
     assert len(partners_of(SQUARE, table([(0.5, 0.5)]), "a", np.array([0.5]), 4, RNG)) == 0
     assert len(partners_of(SQUARE, values(a=[0.5]), "a", np.array([0.5]), 4, RNG)) == 0
     assert partners_of(SQUARE, axes(0.1, 0.2), "a", np.array([0.5]), 4, RNG).tolist() == [
@@ -257,7 +258,7 @@ def test_gaps_lie_where_no_draw_does_and_draws_lie_in_no_gap(support):
             assert len(np.unique((50 * column).astype(int))) >= 50
 
 
-# Supports of one's own.
+# Custom supports.
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,7 @@ class Corner(Triangle):
         return 1e-4 * rng.random((n, 2))
 
 
-def test_a_support_of_ones_own_is_drawn_from_at_a_stated_resolution():
+def test_a_custom_support_is_drawn_from_at_a_stated_resolution():
     coverage = compositional(SQUARE, Triangle() & box(a=(0, 0.5)), everything())
     assert coverage.resolution["a"] > 0
     assert [g.factor for g in coverage.gaps] == ["a"]
@@ -312,7 +313,7 @@ def test_a_support_of_ones_own_is_drawn_from_at_a_stated_resolution():
     assert (z[:, 1] > 0.3).all()
 
 
-def test_theory_refuses_to_guess_about_a_support_of_ones_own():
+def test_theory_refuses_to_guess_about_a_custom_support():
     with pytest.raises(Refused, match="does not say whether there is one"):
         search(SQUARE, Triangle(), "a", np.array([1.0]), 4, RNG)
     with pytest.raises(Refused, match="is thin, and it does not say which of its points share"):

@@ -64,9 +64,9 @@ def test_group_products_are_kernel_products(levels, seed, n):
     v = rng.normal(size=groups.size)
     expected = kernel.gram(groups.points, groups.points) @ v
     np.testing.assert_allclose(groups.product(kernel, v), expected, atol=1e-12)
-    asked = rng.integers(5, size=(7, len(levels))).astype(float)
-    result = sum(groups.values_at(kernel, v, asked).values())
-    np.testing.assert_allclose(result, kernel.gram(asked, groups.points) @ v, atol=1e-12)
+    query = rng.integers(5, size=(7, len(levels))).astype(float)
+    result = sum(groups.values_at(kernel, v, query).values())
+    np.testing.assert_allclose(result, kernel.gram(query, groups.points) @ v, atol=1e-12)
 
 
 def test_conjugate_gradients_agree_with_factors_on_many_points(rng):
@@ -90,24 +90,24 @@ def test_addition_of_three_thousand_values():
     assert len(shown) == 179_160
     S = 0.4264
     model = regress(by_salience([S]), shown, shown.sum(axis=1))
-    answers = model.predict(np.array([[100.0, 100.0], [101.0, 100.0], [100.0, 3000.0]]))
-    assert answers[1] - answers[0] == pytest.approx(leak.slope(p, S), abs=1e-7)
-    assert (answers[2] - answers[0]) / 2900 == pytest.approx(leak.slope(p, S), abs=1e-9)
+    outputs = model.predict(np.array([[100.0, 100.0], [101.0, 100.0], [100.0, 3000.0]]))
+    assert outputs[1] - outputs[0] == pytest.approx(leak.slope(p, S), abs=1e-7)
+    assert (outputs[2] - outputs[0]) / 2900 == pytest.approx(leak.slope(p, S), abs=1e-9)
 
 
 @pytest.mark.parametrize(("n", "hidden"), [(3, 1), (3, 2), (3, 3), (5, 4), (12, 7), (12, 12)])
 def test_cells_of_context_dependence(n, hidden):
-    shown, y, asked, truth = context(n, hidden)
+    shown, y, held_out, truth = context(n, hidden)
     kernel = random_network("relu", 3, 3)
     model = regress(kernel, shown, y, method="quotient")
     assert model.unknowns == (16 if hidden < n else 6)
     assert model.residual < 1e-12
-    least = truth * model.predict(asked)
+    least = truth * model.predict(held_out)
     assert np.ptp(least) < 1e-12
-    brute = regress(kernel, shown, y, method="dense").predict(asked)
+    brute = regress(kernel, shown, y, method="dense").predict(held_out)
     assert np.abs(truth * brute - least).max() < 1e-11
-    widest = truth * margin(kernel, shown, y, method="quotient").predict(asked)
-    brute = truth * margin(kernel, shown, y, method="dense").predict(asked)
+    widest = truth * margin(kernel, shown, y, method="quotient").predict(held_out)
+    brute = truth * margin(kernel, shown, y, method="dense").predict(held_out)
     np.testing.assert_allclose(widest, brute, atol=1e-8)
 
 
@@ -131,20 +131,19 @@ def test_a_false_symmetry_is_noticed():
         quotient(groups, by_salience([0.4]), np.zeros(3, dtype=np.int64))
 
 
-def test_margin_without_bias_and_with_one_label(rng):
+def test_margin_is_optimal_and_serves_one_label_and_copies(rng):
     z = grid(3, 4)
     kernel = random_network("relu", 1, 2)
     y = np.sign(rng.normal(size=len(z)))
-    free = margin(kernel, z, y, bias=False)
-    assert free.bias == 0
-    assert (y * free.predict(z)).min() == pytest.approx(1, abs=1e-9)
-    assert (free.dual * y).min() >= 0
-    idle = y * free.predict(z) > 1 + 1e-6
-    assert not free.dual[idle].any()
+    model = margin(kernel, z, y)
+    assert (y * model.predict(z)).min() == pytest.approx(1, abs=1e-9)
+    assert (model.dual * y).min() >= 0
+    idle = y * model.predict(z) > 1 + 1e-6
+    assert not model.dual[idle].any()
     same = margin(kernel, z, np.ones(len(z)))
     assert (same.predict(z) == 1).all()
     doubled = margin(kernel, np.concatenate([z, z[:3]]), np.concatenate([y, y[:3]]))
-    np.testing.assert_allclose(doubled.predict(z), margin(kernel, z, y).predict(z), atol=1e-9)
+    np.testing.assert_allclose(doubled.predict(z), model.predict(z), atol=1e-9)
 
 
 def test_margin_agrees_with_an_independent_solver(rng):
@@ -199,7 +198,7 @@ def test_a_kernel_without_memory_fits_sums_with_the_least_norm(method):
 
 @pytest.mark.parametrize("method", ["dense", "grid", "quotient"])
 @pytest.mark.parametrize("bias", [False, True])
-def test_a_kernel_without_memory_says_how_far_it_stays_away(method, bias):
+def test_a_kernel_without_memory_reports_its_residual(method, bias):
     linear = by_overlap([0, 0.5, 1])
     z = grid(3, 3) - 1
     model = regress(linear, z, z.prod(axis=1), method=method, bias=bias)
@@ -304,7 +303,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_starts(rng):
     assert regress(many, wide, y[:700]).residual < 1e-9  # 16 weights, though 2^14 conjunctions
 
 
-def test_answers_without_grouping_are_the_same(rng, monkeypatch):
+def test_predictions_without_grouping_are_the_same(rng, monkeypatch):
     kernel = random_network("relu", 3, 3)
     z, y = grid(4, 4, 4), rng.normal(size=(40, 2))
     model = regress(kernel, z[:40], y)

@@ -123,7 +123,7 @@ MANY = {
     "data", [sample(), [sample(seed=s) for s in range(3)]], ids=["one", "each"]
 )
 @pytest.mark.parametrize("options", MANY.values(), ids=MANY)
-def test_together_is_alone(options, data):
+def test_training_together_equals_training_alone(options, data):
     keywords = {"steps": 12, "lr": 0.02, "every": 4, **options}
     seeds = keywords.pop("seed", (0, 1, 2))
     alone, histories = [chain(s) for s in range(3)], []
@@ -142,7 +142,7 @@ def test_together_is_alone(options, data):
 
 
 @pytest.mark.parametrize("engine", ["stack", "map", "turn"])
-def test_each_seed_ends_for_itself(engine):
+def test_each_seed_stops_independently(engine):
     """One stops early, one diverges, one goes on; each as it would alone."""
     data = [sample(seed=s) for s in range(3)]
     data[0] = Data(data[0].z, data[0].x, data[0].y * 1e-3)
@@ -363,7 +363,7 @@ def test_modules_are_compared_by_value():
 
 
 @pytest.mark.parametrize("build", [odd, lambda s: chain(s, nn.LayerNorm(8))], ids=["odd", "norm"])
-def test_mapped_models_are_as_alone(build):
+def test_mapped_models_train_as_they_would_alone(build):
     models = [build(s) for s in range(3)]
     before, alone = [weights(m) for m in models], [deepcopy(m) for m in models]
     fit(models, sample(), steps=20, batch=7, engine="map")
@@ -501,14 +501,14 @@ def test_convolutions_come_back_in_their_own_order():
 
 
 def test_progress_counts_all_models():
-    told = []
-    token = PROGRESS.set(lambda step, steps: told.append((step, steps)))
+    reports = []
+    token = PROGRESS.set(lambda step, steps: reports.append((step, steps)))
     try:
         fit([chain(0), chain(1)], sample(), steps=4, every=2, engine="turn")
         fit([chain(0), chain(1)], sample(), steps=4, every=2)
     finally:
         PROGRESS.reset(token)
-    assert told == [(2, 8), (4, 8), (6, 8), (8, 8), (2, 4), (4, 4)]
+    assert reports == [(2, 8), (4, 8), (6, 8), (8, 8), (2, 4), (4, 4)]
 
 
 def test_schedules():

@@ -85,7 +85,7 @@ def test_a_watcher_stops_training(engine):
     assert not any(m.training for m in models)
 
 
-def test_no_bar_unless_it_is_wanted_and_someone_looks(monkeypatch, capsys):
+def test_no_bar_without_the_option_and_a_terminal(monkeypatch, capsys):
     fit(build(0), data(), steps=3, progress=True)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes this for a terminal

@@ -102,9 +102,9 @@ class Claim:
     source: str = ""  # where it is published: figure, table, text, authors' code, or "ours"
     oracle: str = ""  # what was chosen after held-out results were seen
     role: Role = "detail"
-    start: int = 0  # its first seed
-    second: bool = False  # whether `recombine reproduce` runs its second stage, too
-    reason: str = ""  # the likely one, if it does not hold
+    start: int = 0  # first seed
+    second: bool = False  # whether `recombine reproduce` also runs its second stage
+    reason: str = ""  # the likely reason if it does not hold
 
     @property
     def family(self) -> str:
@@ -220,7 +220,7 @@ def combine(a: Array | np.float64, operator: str, b: Array | np.float64) -> Arra
 
 
 class Fields(TypedDict, total=False):
-    """What every claim may say beside its bounds; `claim` explains each."""
+    """Optional fields of every claim; `claim` explains each."""
 
     seeds: int
     paper: str
@@ -301,10 +301,10 @@ def claim(
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     - start: first seed; 1000 where a setting or measure was chosen by looking at seeds from 0
-    - second: run a second stage of 15 further seeds, too; where the first stage is inconclusive,
+    - second: also run a second stage of 15 further seeds; where the first stage is inconclusive,
       the second decides alone
-    - reason: shown if it does not hold: the likely cause with a number, and whether the paper's own
-      size was tried
+    - reason: printed if it does not hold: the likely cause with a number, and whether the paper's
+      full size was tried
     """
     if experiment not in EXPERIMENTS:
         raise nearest("experiment", experiment, EXPERIMENTS)
@@ -321,11 +321,11 @@ def claim(
     if not runs:
         raise Refused("A claim needs at least one run; got none. {} is the default config.")
     listed: Runs = {} if callable(runs) else runs
-    at = runs if callable(runs) else lambda size: listed
+    runs_at = runs if callable(runs) else lambda size: listed
 
     def add(name: str, sentence: str, check: Callable[[Evidence[Any]], Verdict]) -> Claim:
         name = f"{experiment.partition('.')[0]}.{name}"
-        entry = Claim(name, sentence, experiment, check, at, **fields)
+        entry = Claim(name, sentence, experiment, check, runs_at, **fields)
         before, source = CLAIMS.get(name, entry), cast(Any, check)
         if isinstance(check, Rule) and callable(check.score):
             source = getattr(check.score, "func", check.score)  # of a partial

@@ -29,7 +29,7 @@ class Observed:
     split: Split
     outputs: Tensor
     model: Any = None
-    """What `predict` accepts; `None` if only outputs are known."""
+    """Anything that `predict` accepts; `None` if only outputs are known."""
     known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Observed:
 
     @classmethod
     def from_outputs(cls, task: Task, split: Split, outputs: Any) -> Observed:
-        """Observe predictions whose model is not at hand: one row per query point."""
+        """Observe predictions without their model: one row per query point."""
         return cls(task, split, _checked(outputs, split.query, strict=False))
 
     @property
@@ -116,7 +116,7 @@ def predict(model: Any, x: Tensor, *, chunk: int = 1024) -> Tensor:
 def observe(model: Any, task: Task, split: Split, *, finite: bool = True) -> Observed:
     """Run a model on every query point; its outputs must have the shape of the targets.
 
-    - model: what `predict` accepts; models other than torch modules may return flat rows
+    - model: anything that `predict` accepts; models other than torch modules may return flat rows
     - task, split: from `task.split(support)`
     - finite: refuse outputs that are not finite numbers
     """
@@ -181,7 +181,7 @@ class Diagnostic:
 
     @property
     def sentence(self) -> str:
-        """What is measured, in one sentence."""
+        """One sentence on what is measured."""
         return first_line(self.run)
 
     def __call__(self, observed: Observed) -> Measured:
@@ -202,7 +202,7 @@ DIAGNOSTICS: dict[str, Diagnostic] = registry("diagnostic")
 def diagnostic(*scores: Score) -> Callable[[F], F]:
     """Register `(observed) -> {name: number or array}` with the scores that it may return.
 
-    A report shows each score as it is declared here, without a change of the report.
+    A report shows each score as it is declared here.
     """
     if not scores or not all(isinstance(score, Score) for score in scores):
         raise Refused(

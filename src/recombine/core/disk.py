@@ -51,7 +51,7 @@ def _kind(status: os.stat_result) -> str:
 
 
 def check_target(path: Path) -> None:
-    """Refuse to overwrite anything but a regular file: a link, a device or a folder stays."""
+    """Refuse to overwrite anything but a regular file, such as a link, a device or a folder."""
     with suppress(FileNotFoundError, NotADirectoryError):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
@@ -67,7 +67,8 @@ def replace(path: Path, content: bytes, *, tries: int = 3) -> None:
     An error leaves the old file and no temporary one. Only a regular file is overwritten.
     """
     check_target(path)
-    temporary = path.parent / _temporary_name()
+    random, host = uuid4().hex[:12], socket.gethostname()[:64]
+    temporary = path.parent / f"{MARK}-{os.getpid()}-{random}-{host}"
     try:
         with temporary.open("xb") as file:
             file.write(content)
@@ -85,7 +86,7 @@ def replace(path: Path, content: bytes, *, tries: int = 3) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text for a person in one move, so that nobody reads half of it."""
+    """Write text atomically, so that nobody reads half of it; make the folder if needed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, text.encode())
@@ -96,10 +97,6 @@ def write(path: Path, text: str) -> None:
         raise Refused(
             f"{path} cannot be written ({why}). Name a file in a folder that you may write to."
         ) from problem
-
-
-def _temporary_name() -> str:
-    return f"{MARK}-{os.getpid()}-{uuid4().hex[:12]}-{socket.gethostname()[:64]}"
 
 
 def _flush(folder: Path) -> None:
@@ -118,7 +115,7 @@ def _flush(folder: Path) -> None:
 
 
 def clean(folder: Path, *, every: bool = False) -> None:
-    """Delete the temporary files in a folder whose writers are gone; `every` file is temporary."""
+    """Delete abandoned temporary files in a folder; with `every`, all its files are temporary."""
     mark = "" if every else f"{MARK}-"
     with suppress(OSError):
         if marked := [path for path in folder.iterdir() if path.name.startswith(mark)]:
@@ -131,7 +128,7 @@ def clean(folder: Path, *, every: bool = False) -> None:
 
 
 def _abandoned(name: str) -> bool:
-    """Return whether a temporary file was written by a process of this machine that has ended."""
+    """Return whether a temporary file was written by an ended process of this machine."""
     _, pid, _, host = [*name.split("-", 3), "", "", ""][:4]
     if host != socket.gethostname()[:64] or not pid.isdecimal():
         return False

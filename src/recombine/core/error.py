@@ -19,7 +19,7 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> Refused:
     >>> print(nearest("decoder", "mpl", ["mlp", "cnn"]))
     There is no decoder 'mpl'. Did you mean 'mlp'? Known: cnn, mlp.
     """
-    from difflib import get_close_matches  # here, since most commands name nothing wrong
+    from difflib import get_close_matches  # here, since only errors need it
 
     names = sorted(known)
     name = str(name)

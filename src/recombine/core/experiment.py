@@ -13,29 +13,10 @@ from recombine.core.score import Score
 from recombine.core.show import shown
 
 SIZES = ("smoke", "quick", "paper")
-RESERVED = frozenset(  # names of command-line options, which config fields may not have
-    [
-        "all",
-        "seed",
-        "seeds",
-        "size",
-        "device",
-        "records",
-        "workers",
-        "dask",
-        "json",
-        "page",
-        "arrays",
-        "markdown",
-        "open",
-        "plugin",
-        "published",
-        "part",
-        "slurm",
-        "tasks",
-        "wait",
-    ]
-)
+RESERVED = {  # names of command-line options, which config fields may not have
+    *("all", "seed", "seeds", "size", "device", "records", "workers", "dask", "json", "page"),
+    *("arrays", "markdown", "open", "plugin", "published", "part", "slurm", "tasks", "wait"),
+}
 
 
 def _sixteen(cfg: Any) -> int:
@@ -76,7 +57,7 @@ class History:
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment's function returns for one seed."""
+    """Scores, arrays and training history of an experiment for one seed."""
 
     scores: dict[str, float]
     arrays: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +75,7 @@ class Experiment:
     selection: str = "last step"  # how the scored model was chosen; never on held-out combinations
     stochastic: bool = True  # False for closed forms and exact solvers: seeds do not matter
     seeds_per_job: Callable[[Any], int] = _sixteen  # how many seeds train as one stack
-    scores: tuple[Score, ...] = ()  # what it returns beyond the outputs of diagnostics
+    scores: tuple[Score, ...] = ()  # declares outputs other than those of diagnostics
 
     @property
     def family(self) -> str:
@@ -103,7 +84,7 @@ class Experiment:
 
     @property
     def sentence(self) -> str:
-        """What the experiment shows, in one sentence."""
+        """One sentence on what the experiment shows."""
         return first_line(self.run)
 
     def configure(self, size: str = "quick", **changes: Any) -> Any:
@@ -140,7 +121,7 @@ def experiment(
     - selection: how the scored model was chosen among checkpoints or restarts
     - stochastic: False for closed forms, whose claims need one seed
     - seeds_per_job: `cfg -> n`, how many seeds to train as one stack (default 16)
-    - scores: what the results hold beyond the outputs of diagnostics
+    - scores: declares outputs other than those of diagnostics
     """
 
     def register(function: F) -> F:
@@ -156,7 +137,8 @@ def experiment(
                 f"Config {config.__name__} has the field {taken[0]!r}, which is an option of every "
                 "command; rename the field."
             )
-        name = f"{family or family_of(function)}.{function.__name__}"
+        places = function.__module__.split(".")  # packages, then the module
+        name = f"{family or places[-2:][0]}.{function.__name__}"
         sizes = {"smoke": dict(smoke), "paper": dict(paper or {})}
         entry = Experiment(
             name, config, function, sizes, selection, stochastic, seeds_per_job or _sixteen,
@@ -175,21 +157,17 @@ def closed_form(
     smoke: Mapping[str, Any],
     paper: Mapping[str, Any] | None = None,
     family: str | None = None,
-    selection: str = "no training",
     scores: Sequence[Score] = (),
 ) -> Callable[[F], F]:
-    """Register a deterministic `(cfg) -> Result`, which is the result of every seed.
+    """Register a deterministic `(cfg) -> Result`, whose result counts for every seed.
 
-    - smoke, paper: fields that these sizes change; the config's defaults are `quick`
-    - family: default is the package of the function, or its module outside a package
-    - selection: how parameters were chosen
-    - scores: what the result holds beyond the outputs of diagnostics
+    Arguments are those of `experiment`.
     """
 
     def register(function: F) -> F:
         run = update_wrapper(partial(_repeat, function), function)
         add = experiment(
-            smoke=smoke, paper=paper, family=family, selection=selection, stochastic=False,
+            smoke=smoke, paper=paper, family=family, selection="no training", stochastic=False,
             scores=scores,
         )  # fmt: skip
         add(run)
@@ -200,12 +178,6 @@ def closed_form(
 
 def _repeat(function: Callable[[Any], Result], cfg: Any, seeds: Sequence[int]) -> list[Result]:
     return [function(cfg)] * len(seeds)
-
-
-def family_of(function: Callable[..., Any]) -> str:
-    """Name the innermost package of a function, or its module where that is a single file."""
-    parts = function.__module__.split(".")
-    return parts[-2] if len(parts) > 1 else parts[0]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Read arrays from an `.npz` file; type and size of each are checked before it is read."""
+"""Read arrays from an `.npz` file, after checking the type and size of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def unpack(
 ) -> dict[str, Any]:
     """Read the arrays with these names (default: all), which may unpack to `most` bytes.
 
-    Raises ValueError, or what zipfile and NumPy raise, if the content is not as it should be.
+    Raises ValueError, or an error of zipfile or NumPy, if the content is invalid.
     """
     arrays = {}
     with ZipFile(io.BytesIO(content) if isinstance(content, bytes) else content) as members:

@@ -1,4 +1,4 @@
-"""Outcomes: the four verdicts that a claim can have."""
+"""The four outcomes of a claim; apart from `verdict`, because `list` must not load NumPy."""
 
 HOLDS, FAILS = "holds", "does not hold"
 OPEN = "inconclusive"  # the interval crosses the bound

@@ -18,7 +18,7 @@ Draw = Literal["number", "map", "curve", "matrix", "images", "none"]
 class Score:
     """One declared output of a diagnostic or an experiment.
 
-    Names that end in `_id` and `_ood` are one quantity on seen and on held-out combinations.
+    Names that end in `_id` and `_ood` are one quantity, in-distribution and out-of-distribution.
 
     - name: a name, or a pattern such as `"factorization_*"`
     - about: one short phrase without a full stop
@@ -48,9 +48,9 @@ class Score:
     def __post_init__(self) -> None:
         if not self.name:
             raise Refused('A Score needs a name, such as Score("risk_ood").')
-        for value, known in ((self.better, get_args(Better)), (self.draw, get_args(Draw))):
-            if value not in known:
-                raise nearest(f"way of Score({self.name!r})", str(value), known)
+        for field, known in (("better", get_args(Better)), ("draw", get_args(Draw))):
+            if (value := getattr(self, field)) not in known:
+                raise nearest(f"{field}= of Score({self.name!r}) called", str(value), known)
 
     def matches(self, name: str) -> bool:
         """Return whether this declares an output called `name`."""
@@ -98,6 +98,6 @@ def schema(name: str, experiment: str = "") -> Score | None:
         shelves(shelf)
         imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
         scores = (registry("score") | imported).values()
-        if score := declared(name, [s for some in scores for s in some]):
+        if score := declared(name, [s for group in scores for s in group]):
             return score
     return None

@@ -1,4 +1,4 @@
-"""Seeds: global generators, such as torch's, which module initialization uses, set for a while."""
+"""Seeds: set the global random generators, which module initialization uses, within a block."""
 
 import random
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def all_seeded(seed: int) -> Iterator[None]:
-    """Like `seeded`, with the global generators of NumPy and Python too; for code of others."""
+    """Like `seeded`, for the global generators of NumPy and Python too; for third-party code."""
     numpy, python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         with seeded(seed):

@@ -1,8 +1,8 @@
-"""The usual supports: boxes, planes, lines, bands, tables and random shares."""
+"""The usual supports: boxes, planes, bands and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -13,17 +13,8 @@ from numpy.random import Generator
 
 from recombine.core.boxes import Boxes, neighbor, whole
 from recombine.core.error import Refused
-from recombine.core.space import LISTED, Mask, Points, Space
-from recombine.core.support import (
-    TRIES,
-    Everything,
-    Support,
-    Union,
-    Value,
-    empty,
-    reject,
-    show,
-)
+from recombine.core.space import Mask, Points, Space
+from recombine.core.support import TRIES, Everything, Support, Union, Value, empty, reject, show
 
 
 @final
@@ -101,10 +92,7 @@ class Values(Support):
 
     allowed: tuple[tuple[str, tuple[tuple[Value, ...], ...]], ...]
 
-    @property
-    def thin(self) -> bool:
-        """Planes have no volume."""
-        return True
+    thin = True
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Mark the points that take listed values."""
@@ -149,69 +137,14 @@ class Values(Support):
 
     def fixed(self, space: Space) -> list[tuple[str, Points]]:
         """List the allowed values of each named factor, checked."""
-        fixed = []
-        for name, values in self.allowed:
-            at, factor = space.columns(name), space.factor(name)
-            width = at.stop - at.start
-            rows = [factor.encode(row) for row in values]
-            for row, codes in zip(values, rows, strict=True):
-                if len(row) != width or not factor.holds(codes).all():
-                    raise Refused(
-                        f"{self} gives {name!r} the value {show(row)}; {space} needs {width} "
-                        f"numbers there: {factor.takes}."
-                    )
-            fixed.append((name, np.array(rows)))
-        return fixed
+        return [
+            (name, np.array([check_value(self, space, name, row) for row in rows]))
+            for name, rows in self.allowed
+        ]
 
     def __repr__(self) -> str:
         factors = [f"{name}=[{', '.join(map(show, rows))}]" for name, rows in self.allowed]
         return f"values({', '.join(factors)})"
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class Axes(Support):
-    """Points that differ from `origin` in at most one factor: the lines through it."""
-
-    origin: tuple[Value, ...]
-
-    @property
-    def thin(self) -> bool:
-        """Lines have no volume."""
-        return True
-
-    def contains(self, space: Space, z: Points) -> Mask:
-        """Mark the points that lie on an axis."""
-        away = z != self.center(space)
-        moved = np.stack([away[:, b].any(axis=1) for b in space.blocks.values()])
-        return np.asarray(moved.sum(axis=0) <= 1)
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw one free factor uniformly, the others at the origin."""
-        center = self.center(space)
-        free = rng.integers(len(space.factors), size=n)
-        z = space.draw(n, rng=rng)
-        for k, block in enumerate(space.blocks.values()):
-            z[free != k, block] = center[block]
-        return z
-
-    def boxes(self, space: Space) -> Boxes:
-        """Return one flat box per factor."""
-        boxes = np.tile(self.center(space), (len(space.factors), 2, 1))
-        for box, block in zip(boxes, space.blocks.values(), strict=True):
-            box[:, block] = whole(space)[0, :, block]
-        return boxes
-
-    def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
-        """Propose the origin of the other factors."""
-        return self.center(space)[None]
-
-    def center(self, space: Space) -> Points:
-        """Return the point in which the axes cross, checked."""
-        return np.asarray(space.encode([self.origin], f"The points of {self}")[0])
-
-    def __repr__(self) -> str:
-        return f"axes({', '.join(show((v,)) for v in self.origin)})"
 
 
 @final
@@ -298,10 +231,7 @@ class Table(Support):
 
     rows: tuple[tuple[Value, ...], ...]
 
-    @property
-    def thin(self) -> bool:
-        """Single points have no volume."""
-        return True
+    thin = True
 
     def contains(self, space: Space, z: Points) -> Mask:
         """Mark the points that are listed."""
@@ -334,34 +264,6 @@ class Table(Support):
         return f"table({len(self.rows)} rows)"
 
 
-@final
-@dataclass(frozen=True, repr=False)
-class Fraction(Support):
-    """A random share of a finite space's combinations, determined by the seed."""
-
-    share: float
-    seed: int = 0
-
-    def contains(self, space: Space, z: Points) -> Mask:
-        """Mark the points that were chosen."""
-        if not space.listable:
-            raise Refused(
-                f"{self} needs a space of discrete factors with at most {LISTED:,} points; got "
-                f"{space}."
-            )
-        chosen = np.zeros(space.size, dtype=bool)
-        order = np.random.default_rng(self.seed).permutation(space.size)
-        chosen[order[: round(self.share * space.size)]] = True
-        return np.asarray(chosen[space.index(space.check(z))])
-
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw by rejection."""
-        return reject(self, space, n, rng)
-
-    def __repr__(self) -> str:
-        return f"fraction({self.share:g}, seed={self.seed})"
-
-
 def everything() -> Support:
     """Return the whole space as a support."""
     return Everything()
@@ -385,7 +287,7 @@ def box(sides: Mapping[str, tuple[Value, Value]] | None = None, /, **factors: An
     for name, pair in {**(sides or {}), **factors}.items():
         if isinstance(pair, str) or np.shape(pair) != (2,):
             raise _empty_side(name, pair)
-        low, high = _values(pair)
+        low, high = as_row(pair)
         if not isinstance(low, str) and not isinstance(high, str) and not low < high:
             raise _empty_side(name, pair)
         rows.append((name, low, high))
@@ -409,7 +311,7 @@ def values(**allowed: Any) -> Support:
             raise Refused(f"values({name}={rows!r}) needs a list, as in values({name}=[{rows!r}]).")
         if not len(rows):
             raise Refused(f"values() needs at least one value of {name}; got {name}=[].")
-    return Values(tuple((name, tuple(map(_values, rows))) for name, rows in allowed.items()))
+    return Values(tuple((name, tuple(map(as_row, rows))) for name, rows in allowed.items()))
 
 
 def cross(**anchors: Any) -> Support:
@@ -425,18 +327,6 @@ def cross(**anchors: Any) -> Support:
         raise Refused("cross() needs at least one factor, as in cross(a=[4], b=[4]); got none.")
     parts = tuple(values(**{name: rows}) for name, rows in anchors.items())
     return parts[0] if len(parts) == 1 else Union(parts)
-
-
-def axes(*origin: Value) -> Support:
-    """Build the lines through a point: one factor varies, the others stay at `origin`.
-
-    >>> from recombine.core.space import grid
-    >>> axes(1, 1).mask(grid(a=3, b=3)).astype(int)
-    array([[0, 1, 0],
-           [1, 1, 1],
-           [0, 1, 0]])
-    """
-    return Axes(_values(origin))
 
 
 def band(width: float, *names: str) -> Support:
@@ -463,7 +353,7 @@ def table(rows: Iterable[Any]) -> Support:
     """
     if isinstance(rows, str):
         raise Refused(f"table({rows!r}) needs a list of rows, as in table([('cup', 3)]).")
-    listed = tuple(map(_values, rows))
+    listed = tuple(map(as_row, rows))
     if not listed:
         raise Refused("table() needs at least one combination; got none.")
     if len({len(row) for row in listed}) > 1:
@@ -474,29 +364,19 @@ def table(rows: Iterable[Any]) -> Support:
     return Table(listed)
 
 
-def fraction(share: float, *, seed: Any = 0) -> Support:
-    """Choose a random share of a finite space; the seed determines the set.
-
-    >>> from recombine.core.space import grid
-    >>> int(fraction(0.75, seed=3).mask(grid(a=4, b=4)).sum())
-    12
-    """
-    if not 0 < share <= 1:
-        raise Refused(f"fraction() needs 0 < share <= 1; got share={share}.")
-    return Fraction(float(share), check_seed("fraction()", seed))
-
-
-def check_seed(who: str, seed: Any) -> int:
-    """Return a seed, or refuse one that is not a whole number >= 0."""
-    if not isinstance(seed, int | np.integer) or seed < 0:
+def check_value(support: Support, space: Space, name: str, row: Sequence[Value]) -> Points:
+    """Return the codes of a factor's value, or refuse it because the space does not have it."""
+    at, factor = space.columns(name), space.factor(name)
+    width, codes = at.stop - at.start, factor.encode(row)
+    if len(row) != width or not factor.holds(codes).all():
         raise Refused(
-            f"{who} needs a whole number seed >= 0, which makes the set reproducible; got "
-            f"seed={seed}."
+            f"{support} gives {name!r} the value {show(row)}; {space} needs {width} numbers there: "
+            f"{factor.takes}."
         )
-    return int(seed)
+    return codes
 
 
-def _values(row: Any) -> tuple[Value, ...]:
+def as_row(row: Any) -> tuple[Value, ...]:
     """Return numbers and labels as a tuple; a single one becomes a tuple of one."""
     each = [row] if isinstance(row, str) or np.ndim(row) == 0 else row
     try:

@@ -1,4 +1,4 @@
-"""Printing: values read the same by `print`, at the prompt and in notebooks."""
+"""Printing: a value looks the same in `print`, at the prompt and in notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ C = TypeVar("C", bound=type)
 
 
 def shown(cls: C) -> C:
-    """Let the instances of a class print by its `__str__`, if it has one, in notebooks too.
+    """Show the instances of a class by its `__str__`, if it has one, in notebooks too.
 
     Applied above `@dataclass`, whose `__repr__` would list every field.
 
@@ -22,12 +22,11 @@ def shown(cls: C) -> C:
     >>> Certificate()._repr_html_()
     '<pre>a &lt; b</pre>'
     """
-    written: Any = cls.__str__  # its own, or inherited
-    ways: dict[str, Any] = {} if written is object.__str__ else {"__repr__": written}
+    changed: Any = cls
+    if changed.__str__ is not object.__str__:
+        changed.__repr__ = changed.__str__
     if not hasattr(cls, "_repr_html_"):
-        ways["_repr_html_"] = _html
-    for name, way in ways.items():
-        setattr(cls, name, way)
+        changed._repr_html_ = _html
     return cls
 
 

@@ -74,7 +74,7 @@ class Factor:
 
     @property
     def takes(self) -> str:
-        """Which values a coordinate takes, in words."""
+        """Which values a coordinate takes, as a phrase for errors."""
         if self.levels is None:
             return f"numbers from {self.low:g} to {self.high:g}"
         codes = f"whole numbers from 0 to {self.levels - 1}"
@@ -202,7 +202,11 @@ class Space:
     @property
     def shape(self) -> tuple[int, ...]:
         """Levels of each coordinate of a finite space: the shape of a table over it."""
-        self._need_finite("a table over all points")
+        if continuous := [f.name for f in self.factors if f.levels is None]:
+            raise Refused(
+                f"A table over all points needs a finite space, but {', '.join(continuous)} is "
+                "continuous. Give it levels, or draw points instead."
+            )
         return tuple(f.levels or 0 for f in self.factors for _ in range(f.dim))
 
     @property
@@ -273,9 +277,7 @@ class Space:
         listed = list(rows)
         if bad := [row for row in listed if isinstance(row, str) or len(row) != self.dim]:
             if isinstance(bad[0], str):
-                raise Refused(
-                    f"{who} need a list of values each, as in [{bad[0]!r}]; got a string."
-                )
+                raise Refused(f"{who} need lists of values, as in [{bad[0]!r}]; got a string.")
             raise Refused(
                 f"{who} have {len(bad[0])} values, but {self} has {self.dim} coordinates: give "
                 "one value per coordinate."
@@ -326,13 +328,6 @@ class Space:
                     f"{self} takes {f.takes} there."
                 )
         return points
-
-    def _need_finite(self, what: str) -> None:
-        if continuous := [f.name for f in self.factors if f.levels is None]:
-            raise Refused(
-                f"{what.capitalize()} needs a finite space, but {', '.join(continuous)} is "
-                "continuous. Give it levels, or draw points instead."
-            )
 
 
 def grid(**levels: Any) -> Space:

@@ -33,17 +33,18 @@ class Empty(Refused):
 class Support(ABC):
     """A set of points of a space. Combine with `~`, `&`, `|` and `-`.
 
-    A custom support needs `contains` and `sample`. With `boxes` (or `marginal`) and, if it is
-    `thin`, `partners`, theory treats it exactly; without them, theory says what it cannot decide.
+    A custom support needs `contains` and, if rejection would rarely find its points, `sample`. With
+    `boxes` (or `marginal`) and, if it is `thin`, `partners`, theory treats it exactly; without
+    them, theory says what it cannot decide.
     """
 
     @abstractmethod
     def contains(self, space: Space, z: Points) -> Mask:
         """Mark the points that lie in the support."""
 
-    @abstractmethod
     def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw at least one and at most `n` points; `draw` calls this until it has enough."""
+        """Draw 1 to `n` points, by default by rejection; `draw` repeats this until it has `n`."""
+        return reject(self, space, n, rng)
 
     @property
     def thin(self) -> bool:
@@ -169,10 +170,6 @@ class Complement(Support):
         """Mark the points that lie outside."""
         return ~self.of.contains(space, z)
 
-    def sample(self, space: Space, n: int, rng: Generator) -> Points:
-        """Draw by rejection."""
-        return reject(self, space, n, rng)
-
     def boxes(self, space: Space) -> Boxes | None:
         """Cut the boxes of `of` out of the space."""
         inner = self.of.boxes(space)
@@ -215,8 +212,8 @@ class Intersection(Support):
 
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
         """Join the proposals of parts that implement `partners`, or of all if none does."""
-        able = [p for p in self.parts if p.thin or type(p).partners is not Support.partners]
-        rows = [p.partners(space, name, value, n, rng) for p in able or self.parts]
+        exact = [p for p in self.parts if p.thin or type(p).partners is not Support.partners]
+        rows = [p.partners(space, name, value, n, rng) for p in exact or self.parts]
         return np.concatenate(rows)
 
     def __repr__(self) -> str:
@@ -304,19 +301,20 @@ def unseen(space: Space, z: Points, query: Points) -> dict[str, list[tuple[Value
 
     missing: dict[str, list[tuple[Value, ...]]] = {}
     for f in space.factors:
-        if f.levels is not None and (lost := sorted(rows(query, f) - rows(z, f))):
-            missing[f.name] = [tuple(f.decode(np.array(r))) if f.labels else r for r in lost]
+        if f.levels is not None and (new := sorted(rows(query, f) - rows(z, f))):
+            missing[f.name] = [tuple(f.decode(np.array(r))) if f.labels else r for r in new]
     return missing
 
 
 def warn_unseen(space: Space, z: Points, query: Points) -> None:
     """Warn if a queried value of a factor never occurs in training."""
     for name, rows in unseen(space, z, query).items():
-        some = ", ".join("/".join(show((v,)) for v in row) for row in rows[:6])
+        examples = ", ".join("/".join(show((v,)) for v in row) for row in rows[:6])
+        examples += ", …" * (len(rows) > 6)
         warnings.warn(
             f"The split is not compositional: {len(rows)} value{'s' * (len(rows) > 1)} of {name} "
-            f"never occur{'s' * (len(rows) == 1)} in training ({some}{', …' * (len(rows) > 6)}). "
-            "Errors there say nothing about recombination; show each value at least once.",
+            f"never occur{'s' * (len(rows) == 1)} in training ({examples}). "
+            "Errors there say nothing about recombination; train on each value at least once.",
             NotCompositional,
             stacklevel=3,
         )

@@ -20,7 +20,7 @@ from recombine.core.show import shown
 from recombine.core.space import Array, Mask, Points, Space
 from recombine.core.support import Support, warn_unseen
 
-FEWEST = 1000  # steps that float32 must make from one end of a continuous factor to the other
+FEWEST = 1000  # distinct float32 values that a continuous factor must have
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -123,12 +123,12 @@ class Task:
         if name == "targets" and self.measured is not None:
             raise Refused(
                 f"{int(bad.sum())} of {len(z)} points were not measured and have no target, such "
-                f"as {self.space.decode(z[[at]])[0]}; ask about points of {self.measured}."
+                f"as {self.space.decode(z[[at]])[0]}; use points of {self.measured}."
             )
-        first = z[at].tolist()
         raise Refused(
-            f"The {name} are not finite at {int(bad.sum())} of {len(z)} points, such as {first}; "
-            "check the maps of the task. A one-hot code needs as many levels as its factor."
+            f"The {name} are not finite at {int(bad.sum())} of {len(z)} points, such as "
+            f"{z[at].tolist()}; check the maps of the task. A one-hot code needs as many levels as "
+            "its factor."
         )
 
     def _check_levels(self, z: Points) -> None:
@@ -170,7 +170,7 @@ class Task:
 
         - n: training points drawn with replacement; `None` lists a finite support once
         - rng: needed wherever points are drawn
-        - query: the support of the query points; default: the whole space, or what was measured
+        - query: the support of the query points; default: the whole space, or all measured points
         - queries: query points to draw where they cannot be listed
         - device: where the tensors are placed
 

@@ -1,12 +1,9 @@
-"""Composition functions: how the outputs of components (parts) become one output."""
+"""Composition functions: combine the outputs of components (parts) into one output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from inspect import signature
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,17 +41,15 @@ def step(*parts: Tensor) -> Tensor:
     return out
 
 
-def sigmoid(*parts: Tensor, gain: float = 1.0) -> Tensor:
-    """Occlude smoothly: a·σ(g m) + b·σ(-g m), where m is the channel sum of `a`, on top.
+def sigmoid(*parts: Tensor) -> Tensor:
+    """Occlude smoothly: a·σ(m) + b·σ(-m), where m is the channel sum of `a`, on top.
 
     >>> sigmoid(torch.zeros(1, 2), torch.ones(1, 2))
     tensor([[0.5000, 0.5000]])
     """
-    if not gain > 0:
-        raise Refused(f"sigmoid() needs gain > 0; got {gain}.")
     *front, out = _alike("sigmoid", parts)
     for part in reversed(front):
-        mass = gain * part.sum(dim=1, keepdim=True)
+        mass = part.sum(dim=1, keepdim=True)
         out = part * torch.sigmoid(mass) + out * torch.sigmoid(-mass)
     return out
 
@@ -117,52 +112,32 @@ class Combination:
 
 
 COMBINATIONS = {
-    "add": Combination("add", add, pixelwise=True, differentiable=True),
-    "product": Combination("product", product, pixelwise=True, differentiable=True),
     "step": Combination("step", step, True, differentiable=False, instead="sigmoid"),
-    "sigmoid": Combination("sigmoid", sigmoid, pixelwise=True, differentiable=True),
-    "alpha": Combination("alpha", alpha, pixelwise=True, differentiable=True),
-    "gated": Combination("gated", gated, pixelwise=True, differentiable=True),
+    **{
+        f.__name__: Combination(f.__name__, f, pixelwise=True, differentiable=True)
+        for f in (add, product, sigmoid, alpha, gated)
+    },
 }
 
 
-def combination(name: str, **options: Any) -> Combination:
-    """Look up a composition function by name: `combination("sigmoid", gain=5)`.
+def combination(name: str) -> Combination:
+    """Look up a composition function by name.
 
     >>> combination("step").differentiable
     False
     """
     if name not in COMBINATIONS:
         raise nearest("composition function", name, COMBINATIONS)
-    entry = COMBINATIONS[name]
-    kinds = signature(entry.function).parameters.values()
-    allowed = {p.name for p in kinds if p.kind is p.KEYWORD_ONLY}
-    for option in options:
-        if option not in allowed:
-            raise nearest(f"option of {name} called", option, allowed)
-    if not options:
-        return entry
-    label = f"{name}({', '.join(f'{k}={v:g}' for k, v in options.items())})"
-    return Combination(
-        label,
-        partial(entry.function, **options),
-        entry.pixelwise,
-        entry.differentiable,
-        entry.instead,
-    )
+    return COMBINATIONS[name]
 
 
 def known(combine: Combine) -> Combination:
     """Return what is known about a composition function; only the name if it is not built in."""
     if isinstance(combine, Combination):
         return combine
-    inner = combine.func if isinstance(combine, partial) else combine
     for entry in COMBINATIONS.values():
-        if inner is entry.function:
-            if inner is combine:
-                return entry
-            about = (entry.pixelwise, entry.differentiable, entry.instead)
-            return Combination(entry.name, combine, *about)
+        if combine is entry.function:
+            return entry
     return Combination(getattr(combine, "__name__", type(combine).__name__), combine)
 
 

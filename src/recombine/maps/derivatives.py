@@ -52,11 +52,8 @@ def partition(blocks: Blocks, dim: int) -> Partition:
     unknown = sorted({i for i in listed if not 0 <= i < dim})
     twice = sorted({i for i in listed if listed.count(i) > 1})
     missing = sorted(set(range(dim)) - set(listed))
-    for what, which in (
-        ("do not exist", unknown),
-        ("occur twice", twice),
-        ("are left out", missing),
-    ):
+    wrong = {"do not exist": unknown, "occur twice": twice, "are left out": missing}
+    for what, which in wrong.items():
         if which:
             raise Refused(
                 f"The blocks are not a partition of {dim} latents: coordinates "
@@ -69,8 +66,8 @@ def partition(blocks: Blocks, dim: int) -> Partition:
     return coordinates_of
 
 
-def _some(z: Tensor) -> int:
-    """Number of latents; refuse anything but a table of points."""
+def _dim(z: Tensor) -> int:
+    """Return the number of latents; refuse anything but a table of points."""
     if z.ndim != 2 or not z.numel():
         raise Refused(f"Latents need shape (n, dim) with n >= 1; got {tuple(z.shape)}.")
     return z.shape[1]
@@ -78,7 +75,7 @@ def _some(z: Tensor) -> int:
 
 def outputs(f: Map, z: Tensor) -> Tensor:
     """Evaluate a map as (n, outputs), or refuse one that is not batched row by row."""
-    _some(z)
+    _dim(z)
     with torch.no_grad():
         values, first = f(z), f(z[:1])
     if values.ndim < 1 or len(values) != len(z):
@@ -144,12 +141,7 @@ def directional(f: Map, z: Tensor, *ways: Tensor, loop: bool = False) -> Tensor:
 
 
 def entries(
-    f: Map,
-    z: Tensor,
-    where: Sequence[Entry],
-    *,
-    loop: bool = False,
-    chunk: int | None = None,
+    f: Map, z: Tensor, where: Sequence[Entry], *, loop: bool = False, chunk: int | None = None
 ) -> Iterator[tuple[slice, slice, Tensor]]:
     """Yield derivatives by tuples of coordinates, in pieces (rows, points, values).
 
@@ -201,7 +193,7 @@ def tensor(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
     tensor([[0., 4.],
             [4., 2.]])
     """
-    where = list(combinations_with_replacement(range(_some(z)), order))
+    where = list(combinations_with_replacement(range(_dim(z)), order))
     full: Tensor | None = None
     with torch.no_grad():
         for rows, points, values in entries(f, z, where, **how):
@@ -226,7 +218,7 @@ def second(f: Map, z: Tensor, **how: Any) -> Tensor:
 
 def energies(f: Map, z: Tensor, order: int, **how: Any) -> Tensor:
     """Squared derivatives of an order, summed over outputs: (n, dim, …)."""
-    where = list(combinations_with_replacement(range(_some(z)), order))
+    where = list(combinations_with_replacement(range(_dim(z)), order))
     full = z.new_zeros(len(z), *[z.shape[1]] * order)
     with torch.no_grad():
         for rows, points, values in entries(f, z, where, **how):
@@ -302,12 +294,11 @@ def probe_cross(
     label = labels(partition(blocks, z.shape[1])).to(z.device)
     k, dim = int(label.max()) + 1, z.shape[1]
     generator = torch.Generator().manual_seed(seed + 1)
-    label_of_probe = []
-    for _ in range(probes):
-        label_of_probe.append(
-            label[torch.randperm(dim, generator=generator).to(z.device)] if shuffled else label
-        )
-    mask = (torch.stack(label_of_probe)[:, None] == torch.arange(k, device=z.device)[:, None]).to(z)
+    label = label.expand(probes, dim)
+    if shuffled:
+        orders = [torch.randperm(dim, generator=generator) for _ in range(probes)]
+        label = label.gather(1, torch.stack(orders).to(z.device))
+    mask = (label[:, None] == torch.arange(k, device=z.device)[:, None]).to(z)
     mask = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)  # all, then block by block
     ways = [
         (u[:, None] * mask[:, :, None]).flatten(0, 1)

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from recombine.core.error import Refused
+from recombine.core.layouts import Apart, Ring
 from recombine.core.sets import band
-from recombine.core.shapes import Apart, Ring
 from recombine.core.space import Points
 from recombine.core.support import Support
 from recombine.core.task import Data, Task, task

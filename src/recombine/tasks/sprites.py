@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from recombine.core.error import Refused, nearest
+from recombine.core.layouts import Planes
 from recombine.core.sets import band, box, everything
-from recombine.core.shapes import Planes
 from recombine.core.space import Space, cube
 from recombine.core.support import Support
 from recombine.core.task import Task, task

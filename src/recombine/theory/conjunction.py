@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from recombine.core.error import Refused, nearest
 from recombine.core.show import shown
 from recombine.core.space import Array, Points
-from recombine.theory.groups import check_shown, group
+from recombine.theory.groups import group
 from recombine.theory.kernel import Kernel, Subset, subsets
 
 MOST = 1 << 26  # entries of the largest matrix whose rank is computed (0.5 GB)
@@ -41,7 +41,6 @@ def indicators(z: Points, shown: Points, *, full: bool = False) -> sparse.csr_ar
     Columns follow `conjunctions`. Full conjunctions, which only training points have, are left out
     unless `full`. A conjunction with a component value that never occurs in training has no column.
     """
-    shown = check_shown(shown)
     groups = group(shown)
     if z.ndim != 2 or z.shape[1] != groups.factors:
         raise Refused(
@@ -93,7 +92,7 @@ class Certificate:
     rank: int  # of their conjunctions
     residual: float  # largest error of the best fit, or the largest entry of Σ_i w_i y_i φ_i
     witness: Array | None
-    strange: int = 0  # query points with a component value that never occurs in training
+    unseen: int = 0  # query points with a component value that never occurs in training
 
     def __str__(self) -> str:
         what = "targets" if self.kind == "regression" else "labels"
@@ -107,9 +106,9 @@ class Certificate:
             lines.append(
                 f"Witness: weights on {used} points cancel every conjunction but not the {what}."
             )
-        if self.strange:
+        if self.unseen:
             lines.append(
-                f"{self.strange} points have a component value that never occurs in training; "
+                f"{self.unseen} points have a component value that never occurs in training; "
                 "conjunctions with it count as zero."
             )
         return "\n".join(lines)
@@ -158,7 +157,7 @@ def solvable(
             f"{phi.shape[0]:,} held-out points and {phi.shape[1]:,} conjunctions make a matrix too "
             f"large to decide exactly (at most {MOST:,} entries). Query fewer points."
         )
-    strange = int(unknown[new].sum())
+    unseen = int(unknown[new].sum())
     if not len(rows):
         return Certificate(True, kind, 0, 0, 0.0, None)
     dense = phi.toarray()
@@ -168,7 +167,7 @@ def solvable(
         residual = float(np.abs(error).max())
         good = residual <= float(rounding(target, TOLERANCE))
         witness = None if good else _spread(error / (error @ target), rows, len(query))
-        return Certificate(good, kind, len(rows), int(rank), residual, witness, strange)
+        return Certificate(good, kind, len(rows), int(rank), residual, witness, unseen)
     rank = int(np.linalg.matrix_rank(dense, tol=1e-9))
     signed = phi * target[:, None]
     # Either w exists with signed·w ≥ 1, or weights ≥ 0 of sum one exist with signedᵀ·weights = 0.
@@ -181,10 +180,10 @@ def solvable(
     if program.status not in (0, 2):
         raise Refused(f"The linear program of {len(rows)} labels failed: {program.message}")
     if program.status == 2:
-        return Certificate(True, kind, len(rows), rank, 0.0, None, strange)
+        return Certificate(True, kind, len(rows), rank, 0.0, None, unseen)
     residual = float(np.abs(signed.T @ program.x).max())
     return Certificate(
-        False, kind, len(rows), rank, residual, _spread(program.x, rows, len(query)), strange
+        False, kind, len(rows), rank, residual, _spread(program.x, rows, len(query)), unseen
     )
 
 
@@ -195,11 +194,10 @@ def _spread(weights: Array, rows: NDArray[np.int64], n: int) -> Array:
 
 
 def rounding(y: NDArray[Any], share: float = 1e-12) -> Array:
-    """Largest error of targets, per column, that counts as none.
+    """Largest error of targets, per column, that counts as zero.
 
-    A share of their spread, since units and offsets are arbitrary, beside what float64 rounds away.
+    A share of their range, since units and offsets are arbitrary, plus the rounding of float64.
     """
-    y = np.asarray(y, dtype=np.float64)
     eps = float(np.finfo(np.float64).eps)
     return np.asarray(share * np.ptp(y, axis=0) + 16 * eps * np.abs(y).max(axis=0))
 

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpocon
-from scipy.optimize import nnls
 
 from recombine.core.error import Refused
 from recombine.core.space import Array
@@ -60,18 +59,17 @@ def interpolate(k: Array, y: Array, ones: Array | None = None) -> tuple[Array, A
     return a, b
 
 
-def hard_margin(k: Array, labels: Array, bias: bool) -> tuple[Array, float]:
+def hard_margin(k: Array, labels: Array) -> tuple[Array, float]:
     """Separate labels with the largest margin: the dual of f = k·a + b, and b.
 
-    A support vector machine finds the support, or non-negative least squares when there is no bias.
-    A few exact solves then refine it, because the tolerance of that search is only 1e-3.
+    A support vector machine finds the support vectors. A few exact solves then refine it, because
+    the tolerance of that search is only 1e-3.
     """
+    if len(np.unique(labels)) == 1:
+        return np.zeros(len(labels)), float(labels[0])
     scale = float(np.diag(k).mean()) or 1.0
     q = k / scale * np.outer(labels, labels)
-    if bias and len(np.unique(labels)) == 1:
-        return np.zeros(len(labels)), float(labels[0])
-    alpha, b = _machine(k / scale, labels) if bias else (_without_bias(q), 0.0)
-    alpha, b = _sharpened(q, labels, alpha, b, bias)
+    alpha, b = _refined(q, labels, *_machine(k / scale, labels))
     if (q @ alpha + b * labels).min() < 1 - 1e-2:
         raise Refused(
             "The kernel cannot separate the labels: it gives full conjunctions too little weight, "
@@ -94,40 +92,26 @@ def _machine(k: Array, labels: Array) -> tuple[Array, float]:
     return alpha, float(machine.intercept_[0])
 
 
-def _without_bias(q: Array) -> Array:
-    """Find the smallest w with r·w ≥ 1 for a root r of q (least distance, Lawson and Hanson)."""
-    value, vector = eigh(q)
-    keep = value > NULL * value[-1]
-    root = vector[:, keep] * np.sqrt(value[keep])
-    weights, residual = nnls(
-        np.vstack([root.T, np.ones(len(q))]), np.append(np.zeros(keep.sum()), 1.0)
-    )
-    if residual < 1e-9:  # the constraints contradict each other
-        return np.zeros(len(q))
-    return np.asarray(weights / (1 - weights.sum()))
-
-
-def _sharpened(q: Array, labels: Array, alpha: Array, b: float, bias: bool) -> tuple[Array, float]:
+def _refined(q: Array, labels: Array, alpha: Array, b: float) -> tuple[Array, float]:
     """Solve the margin equations exactly, correcting the support, or keep the rough answer."""
     support = alpha > 1e-8 * alpha.max(initial=0.0)
     for _ in range(ROUNDS):
         at = np.flatnonzero(support)
         size = len(at)
-        system = np.zeros((size + bias, size + bias))
+        system = np.zeros((size + 1, size + 1))
         system[:size, :size] = q[np.ix_(at, at)]
-        if bias:
-            system[:size, size] = system[size, :size] = labels[at]
-        right = np.append(np.ones(size), np.zeros(int(bias)))
+        system[:size, size] = system[size, :size] = labels[at]
+        right = np.append(np.ones(size), 0.0)
         solution = np.linalg.lstsq(system, right, rcond=1e-13)[0]
         if not np.allclose(system @ solution, right, atol=1e-9):
             break
-        sharp, shift = np.zeros(len(q)), float(solution[size]) if bias else 0.0
-        sharp[at] = solution[:size]
-        margin = q @ sharp + shift * labels
-        if sharp.min() >= 0 and margin.min() >= 1 - 1e-9:
-            return sharp, shift
-        if sharp.min() < 0:
-            support[int(sharp.argmin())] = False
+        refined, shift = np.zeros(len(q)), float(solution[size])
+        refined[at] = solution[:size]
+        margin = q @ refined + shift * labels
+        if refined.min() >= 0 and margin.min() >= 1 - 1e-9:
+            return refined, shift
+        if refined.min() < 0:
+            support[int(refined.argmin())] = False
         else:
             support[int(margin.argmin())] = True
     return alpha, b

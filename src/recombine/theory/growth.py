@@ -15,6 +15,8 @@ from recombine.core.outcome import OPEN
 from recombine.core.space import Numbers
 from recombine.core.verdict import Verdict
 
+STRIDE = 4.0  # factor between numbers tried until one passes
+
 
 @dataclass(frozen=True)
 class Least:
@@ -36,29 +38,27 @@ class Least:
         return self.failed if self.enough is None else self.enough
 
 
-def least(
-    passes: Callable[[int], bool], low: int, high: int, *, stride: float = 4.0, ratio: float = 1.25
-) -> Least:
+def least(passes: Callable[[int], bool], low: int, high: int, *, ratio: float = 1.25) -> Least:
     """Find the smallest number from `low` to `high` that passes, within a factor of `ratio`.
 
-    The search multiplies by `stride` until a number passes, then bisects on a logarithmic scale.
-    Where larger numbers may fail again, this is the first crossing that no stride jumps over.
+    The search multiplies by `STRIDE` until a number passes, then bisects on a logarithmic scale.
+    Where larger numbers may fail again, it may miss a smaller number that passes.
 
     >>> least(lambda n: n >= 100, 1, 1000, ratio=1.0)
     Least(failed=99, enough=100)
     >>> least(lambda n: n >= 5000, 1, 1000).reached
     False
     """
-    if not 1 <= low <= high or not stride > 1 or not ratio >= 1:
+    if not 1 <= low <= high or not ratio >= 1:
         raise Refused(
-            f"least() needs 1 <= low <= high, stride > 1 and ratio >= 1; got low={low}, "
-            f"high={high}, stride={stride:g} and ratio={ratio:g}."
+            f"least() needs 1 <= low <= high and ratio >= 1; got low={low}, high={high} and "
+            f"ratio={ratio:g}."
         )
     failed, at = 0, low
     while not passes(at):
         if at == high:
             return Least(high, None)
-        failed, at = at, min(high, max(at + 1, round(at * stride)))
+        failed, at = at, min(high, max(at + 1, round(at * STRIDE)))
     enough = at
     while failed and enough > failed + 1 and enough > ratio * failed:
         middle = min(enough - 1, max(failed + 1, round(sqrt(failed * enough))))

@@ -63,7 +63,7 @@ class Kernel:
         return self.weight(tuple(range(self.factors)))
 
     def gram(self, a: Points, b: Points) -> Array:
-        """Fill the matrix of kernel values between two lists of points."""
+        """Return the matrix of kernel values between two lists of points."""
         a, b = self.check(a), self.check(b)
         table = self._by_mask()
         k = np.empty((len(a), len(b)))
@@ -112,10 +112,9 @@ class Kernel:
             if all(levels[c] > 1 for c in a)
         }
 
-    def psd(self, levels: int | Sequence[int]) -> bool:
+    def psd(self, levels: Sequence[int]) -> bool:
         """Return whether the Gram matrix of the complete grid has no negative eigenvalue."""
-        counts = [levels] * self.factors if isinstance(levels, int) else list(levels)
-        eigenvalues = list(self.spectrum(counts).values())
+        eigenvalues = list(self.spectrum(levels).values())
         return min(eigenvalues) >= -SLACK * max(map(abs, eigenvalues))
 
     def check(self, z: Points, who: str = "The points") -> Points:
@@ -127,7 +126,7 @@ class Kernel:
                 f"give an array of shape (n, {self.factors})."
             )
         if not np.isfinite(z).all():
-            raise Refused(f"{who} have values that are not finite; components are numbers.")
+            raise Refused(f"{who} need finite values; got nan or inf.")
         return z
 
     def _by_size(self, what: str) -> Array:
@@ -254,7 +253,12 @@ def random_network(
     }
     if activation not in layer:
         raise nearest("activation", activation, layer)
-    kappa = _one_hot(depth, factors)
+    if depth < 0 or factors < 1:
+        raise Refused(
+            f"random_network() needs depth >= 0 and factors >= 1; got depth={depth} and "
+            f"factors={factors}."
+        )
+    kappa = np.arange(factors + 1) / factors  # cosine of two concatenated one-hot codes
     for _ in range(depth):
         kappa = layer[activation](kappa)
         kappa = np.minimum(kappa / kappa[-1], 1.0)
@@ -264,13 +268,3 @@ def random_network(
             f"{1 - kappa[0]:.1g} of 1, too close for exact saliences. Use fewer layers."
         )
     return by_overlap(kappa)
-
-
-def _one_hot(depth: int, factors: int) -> Array:
-    """Cosine of two concatenated one-hot codes by number of shared components."""
-    if depth < 0 or factors < 1:
-        raise Refused(
-            f"A network kernel needs depth >= 0 and factors >= 1; got depth={depth} and "
-            f"factors={factors}."
-        )
-    return np.arange(factors + 1) / factors

@@ -11,12 +11,14 @@ from recombine.core.error import Refused, nearest
 from recombine.core.space import Numbers, Points
 from recombine.theory.kernel import by_salience
 
+LEVELS = 9  # values of each item in dispersed addition
+
 
 def slope(p: int, S: float, ridge: float = 0.0) -> float:
     """Slope of predictions for an additive target after p rows and columns (Prop. 5.1).
 
     m = p S / (p S + 1 - 2 S + ridge) with S = S(1;2): a ridge acts as additional memory. It holds
-    for any values and any additive target; zero means only remove an offset.
+    for any values and any additive target; centering them only removes an offset.
 
     >>> slope(1, 0.4), slope(2, 0.4), slope(5, 0.5)
     (0.6666666666666667, 0.8, 1.0)
@@ -30,41 +32,38 @@ def slope(p: int, S: float, ridge: float = 0.0) -> float:
     return p * S / (p * S + memory) if S else 0.0
 
 
-def dispersed(seed: int, levels: int = 9) -> tuple[Points, Points]:
-    """Training and held-out pairs of dispersed addition: two per row and column are shown.
+def dispersed(seed: int) -> tuple[Points, Points]:
+    """Training and held-out pairs of dispersed addition, two training pairs per row and column.
 
     A circulant pattern with its rows shuffled. Points count from zero; values are centered.
     """
-    row = np.arange(levels)
-    shown = (row[None, :] - row[:, None]) % levels <= 1
+    row = np.arange(LEVELS)
+    shown = (row[None, :] - row[:, None]) % LEVELS <= 1
     np.random.default_rng(seed).shuffle(shown)
     return np.argwhere(shown).astype(np.float64), np.argwhere(~shown).astype(np.float64)
 
 
 def dispersed_error(
-    S: float,
-    seeds: Sequence[int],
-    levels: int = 9,
-    method: Literal["regress", "svr"] = "regress",
+    S: float, seeds: Sequence[int], method: Literal["regress", "svr"] = "regress"
 ) -> float:
     """Mean squared error on held-out pairs of the dispersed addition task, over seeds.
 
-    `svr` is the authors' figure (ε = 0.1), `regress` the true minimum of the norm.
+    `svr` reproduces the authors' figure (ε = 0.1); `regress` has the true minimum norm.
     """
     from recombine.theory.solve import regress, svr  # here, since it loads more of scipy
 
     kernel = by_salience([S])
     errors = []
     for seed in seeds:
-        shown, held_out = dispersed(seed, levels)
-        target = shown.sum(axis=1) - (levels - 1)
+        shown, held_out = dispersed(seed)
+        target = shown.sum(axis=1) - (LEVELS - 1)
         if method == "regress":
             model = regress(kernel, shown, target, bias=True)
         elif method == "svr":
             model = svr(kernel, shown, target)
         else:
             raise nearest("method", method, ("regress", "svr"))
-        error = model.predict(held_out) - (held_out.sum(axis=1) - (levels - 1))
+        error = model.predict(held_out) - (held_out.sum(axis=1) - (LEVELS - 1))
         errors.append(float((error**2).mean()))
     return float(np.mean(errors))
 

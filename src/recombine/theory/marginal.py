@@ -23,7 +23,7 @@ BINS = 64  # intervals per coordinate of a support that is known by samples only
 
 @dataclass(frozen=True)
 class Gap:
-    """Values of one factor, a box of its coordinates, that are queried but never shown."""
+    """Values of one factor, a box of its coordinates, that are queried but absent from training."""
 
     factor: str
     low: tuple[float, ...]
@@ -44,41 +44,36 @@ class Gap:
 @shown
 @dataclass(frozen=True)
 class Coverage:
-    """Whether every queried value of each factor is shown, and whether the values are connected."""
+    """Whether training has every queried value of each factor, and whether they are connected."""
 
     gaps: tuple[Gap, ...]
     pieces: dict[str, int]
-    """Connected components of the values shown, per factor."""
-    asked: dict[str, int]
-    """Connected components of the values queried, per factor."""
+    """Connected components of the training values, per factor."""
+    queried: dict[str, int]
+    """Connected components of the queried values, per factor."""
     resolution: dict[str, float]
     """Zero when the answer is exact, else the widest gap that draws may have missed."""
 
     @property
     def compositional(self) -> bool:
-        """Whether every value of every factor is shown."""
+        """Whether every queried value of every factor occurs in training."""
         return not self.gaps
 
     @property
     def connected(self) -> bool:
-        """Whether the values of every factor are connected, shown and queried."""
-        return all(n == 1 for n in [*self.pieces.values(), *self.asked.values()])
+        """Whether the values of every factor are connected, in training and in the query."""
+        return all(n == 1 for n in [*self.pieces.values(), *self.queried.values()])
 
     def __str__(self) -> str:
-        lines = [f"{gap} is queried but never shown" for gap in self.gaps]
-        for what, pieces in (("shown", self.pieces), ("queried", self.asked)):
+        lines = [f"{gap} is queried but never occurs in training" for gap in self.gaps]
+        for what, pieces in (("training", self.pieces), ("queried", self.queried)):
+            split = {k: n for k, n in pieces.items() if n > 1}
             lines += [
-                f"the values {what} of {k} have {n} connected components"
-                for k, n in pieces.items()
-                if n > 1
+                f"the {what} values of {k} have {n} connected components" for k, n in split.items()
             ]
-        text = "; ".join(lines) or "every value is shown, and the values are connected"
-        drawn = {k: r for k, r in self.resolution.items() if r}
-        if drawn:
-            text += (
-                f" (from draws, to within {', '.join(f'{r:.3g} in {k}' for k, r in drawn.items())})"
-            )
-        return text
+        text = "; ".join(lines) or "training has every queried value, and the values are connected"
+        widths = ", ".join(f"{r:.3g} in {k}" for k, r in self.resolution.items() if r)
+        return f"{text} (from draws, to within {widths})" if widths else text
 
 
 def _write(end: float, width: float) -> str:
@@ -98,7 +93,7 @@ def pieces(boxes: Boxes, close: Array | float = CLOSE) -> int:
 
 
 def missing(queried: Boxes, shown: Boxes, close: Array | float = CLOSE) -> Boxes:
-    """Subtract the shown boxes from the queried ones, up to pieces not wider than `close`.
+    """Subtract the training boxes from the queried ones, up to pieces not wider than `close`.
 
     >>> missing(np.array([[[0.0], [1.0]]]), np.array([[[0.0], [0.2]], [[0.5], [1.0]]])).tolist()
     [[[0.2], [0.5]]]
@@ -140,7 +135,7 @@ def compositional(
     draws: int = 20_000,
     rng: Generator | None = None,
 ) -> Coverage:
-    """Compare the values shown of each factor with the values queried (Wiedemer et al. 2023).
+    """Compare the training values of each factor with the queried values (Wiedemer et al. 2023).
 
     The definition requires equal marginals; training values outside the query are harmless and not
     reported. Supports that implement `marginal` are treated exactly, up to sets without extent.
@@ -149,8 +144,10 @@ def compositional(
 
     >>> from recombine.core.sets import box, cross, everything
     >>> from recombine.core.space import cube
-    >>> print(compositional(cube(a=1, b=1), cross(a=[0], b=[1]) - box(a=(0.2, 0.4)), everything()))
-    a in [0.2, 0.4] is queried but never shown; the values shown of a have 2 connected components
+    >>> shown = cross(a=[0], b=[1]) - box(a=(0.2, 0.4))
+    >>> print(compositional(cube(a=1, b=1), shown, everything()))  # doctest: +NORMALIZE_WHITESPACE
+    a in [0.2, 0.4] is queried but never occurs in training;
+    the training values of a have 2 connected components
     """
     if discrete := [f.name for f in space.factors if f.levels is not None]:
         raise Refused(

@@ -226,7 +226,7 @@ def _choice(p: _Problem) -> str:
 
 def _distinct(kernel: Kernel, shown: Points) -> Groups:
     """Number the distinct points, or refuse the kernel because it has no norm on their grid."""
-    groups = group(kernel.check(check_shown(shown), "The training points"), ())
+    groups = group(kernel.check(shown, "The training points"), ())
     if not kernel.psd(groups.levels):
         raise Refused(
             f"The kernel is not positive semi-definite on the grid of {groups.levels} values, so "
@@ -311,8 +311,6 @@ def margin(
     labels: NDArray[Any],
     *,
     method: str = "auto",
-    bias: bool = True,
-    memory: float = MEMORY,
 ) -> Solution:
     """Separate labels ±1 with the largest margin; `predict` gives decision values.
 
@@ -333,7 +331,7 @@ def margin(
     if not (np.abs(mean) == 1).all():
         raise Refused("A point occurs with both labels, so no margin separates them. Choose one.")
     n = groups.size
-    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, bias, memory)
+    problem = _Problem(kernel, groups, mean[:, None], np.ones(n), 0.0, True, MEMORY)
     cell = None
     if method != "dense":
         cell = cells(problem.conjunctions, kernel, mean)
@@ -341,19 +339,19 @@ def margin(
             cell = None
     if cell is None:
         problem.afford(3 * 8.0 * n**2, "The Gram matrix of")
-        a, b = hard_margin(kernel.gram(groups.points, groups.points), mean, bias)
+        a, b = hard_margin(kernel.gram(groups.points, groups.points), mean)
         method, unknowns = "dense", n
     else:
         small = quotient(problem.conjunctions, kernel, cell)
         first = np.unique(cell, return_index=True)[1]
-        a, b = small.margin(mean[first], bias=bias)
+        a, b = small.margin(mean[first])
         a, method, unknowns = a[cell], "quotient", len(first)
     dual = (a / groups.counts)[groups.at]
     return Solution(kernel, np.asarray(shown, dtype=np.float64), dual, b, method, unknowns)
 
 
 def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) -> Solution:
-    """Fit as the authors do: support vector regression with C = 1e10 and a free bias.
+    """Fit as Lippl & Stachenfeld (2025) do: support vector regression, C = 1e10 and a free bias.
 
     Errors below `epsilon` cost nothing, so slopes are smaller than those of the minimum norm.
     """

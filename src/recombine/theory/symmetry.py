@@ -42,9 +42,9 @@ class Quotient:
         u, b = interpolate(k, root[:, None] * y, root if bias else None)
         return u * (root / self.counts)[:, None], b
 
-    def margin(self, labels: Array, *, bias: bool) -> tuple[Array, float]:
+    def margin(self, labels: Array) -> tuple[Array, float]:
         """Find each point's dual coefficient, by cell, and the bias of the hard margin."""
-        a, b = hard_margin(self.mean, labels, bias)
+        a, b = hard_margin(self.mean, labels)
         return a / self.counts, b
 
 

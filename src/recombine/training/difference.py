@@ -44,7 +44,7 @@ def difference(a: nn.Module, b: nn.Module) -> str:
 
 
 def _outline(tensors: Mapping[str, Tensor | None]) -> list[Any]:
-    """Describe all of some tensors but their values."""
+    """Describe tensors by everything but their values."""
     return [
         (name, t if t is None else (t.shape, t.dtype, t.device, t.requires_grad))
         for name, t in tensors.items()
@@ -64,14 +64,14 @@ def same(a: Any, b: Any, compared: set[tuple[int, int]] | None = None) -> bool:
         return bool(a == b)
     compared.add((id(a), id(b)))
     content = _same_content(a, b, compared)
-    held, other = _attributes(a), _attributes(b)
-    if held is None or other is None:
+    first, second = _attributes(a), _attributes(b)
+    if first is None or second is None:
         return content or False
-    return content is not False and _all_same(held, other, compared)
+    return content is not False and _all_same(first, second, compared)
 
 
 def _same_content(a: Any, b: Any, compared: set[tuple[int, int]]) -> bool | None:
-    """Compare two objects of one type without their attributes; None if they are nothing else."""
+    """Compare two objects of one type, attributes aside; None if they consist of attributes."""
     if isinstance(a, Tensor):
         return a.shape == b.shape and a.dtype == b.dtype and _equal(a, b)
     if isinstance(a, np.ndarray):
@@ -81,11 +81,8 @@ def _same_content(a: Any, b: Any, compared: set[tuple[int, int]]) -> bool | None
     if isinstance(a, (list, tuple)):
         return _all_same(dict(enumerate(a)), dict(enumerate(b)), compared)
     if isinstance(a, partial):
-        return (
-            same(a.func, b.func, compared)
-            and same(a.args, b.args, compared)
-            and same(a.keywords, b.keywords, compared)
-        )
+        fields = ("func", "args", "keywords")
+        return all(same(getattr(a, f), getattr(b, f), compared) for f in fields)
     if isinstance(a, MethodType):
         return a.__func__ is b.__func__ and same(a.__self__, b.__self__, compared)
     if isinstance(a, FunctionType):
@@ -105,24 +102,24 @@ def _all_same(a: Mapping[Any, Any], b: Mapping[Any, Any], compared: set[tuple[in
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
-    """List what an object of a Python class holds, in slots too; None if it cannot hold any."""
+    """Return an object's attributes, in slots too; None if its type does not allow any."""
     slots = [vars(c) for c in type(value).__mro__ if "__slots__" in vars(c)]
     if not slots and not hasattr(value, "__dict__"):
         return None
-    held = dict(getattr(value, "__dict__", {}))
+    attributes = dict(getattr(value, "__dict__", {}))
     for members in slots:
         for name, member in members.items():
             if isinstance(member, MemberDescriptorType):
-                held[name] = getattr(value, name, None)
-    return held
+                attributes[name] = getattr(value, name, None)
+    return attributes
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:
-    """Compare bit by bit, but for NaN, which equals itself."""
+    """Compare exactly; NaN equals NaN."""
     return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
 
 
 def _captured(function: FunctionType) -> list[Any]:
-    """List what a function carries beside its code."""
+    """List a function's closure and defaults."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     return [*cells, function.__defaults__, function.__kwdefaults__]

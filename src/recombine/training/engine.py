@@ -31,7 +31,7 @@ TOLERANCES = {torch.float64: 1e-9, None: 1e-4}
 def choose(name: str, objectives: Sequence[Objective], x: Tensor, y: Tensor) -> str:
     """Choose an engine: 'stack', 'map' or 'turn'; 'auto' takes the fastest that is exact.
 
-    `x` and `y` are a batch of each model, (models, batch, …), on which engines are tried.
+    Engines are tested on `x` and `y`, one batch per model: (models, batch, …).
     """
     if name not in ENGINES:
         raise nearest("engine", name, ENGINES)
@@ -90,12 +90,12 @@ def exact(
     x: Tensor,
     y: Tensor,
 ) -> bool:
-    """Tell on one batch whether an ensemble computes for every model what the model does alone.
+    """Test on one batch whether an ensemble computes for every model what the model does alone.
 
     Outputs, the data loss, every penalty and the gradients of each are compared, in double
-    precision where the models can run in it. A model whose forward pass changes its own state is
-    not exact, nor is what cannot be mapped, such as random layers, nor a model that reaches its
-    weights otherwise than by their names.
+    precision where the models can run in it. An ensemble is not exact for models whose forward pass
+    changes their state, that cannot be mapped (such as random layers), or that access their weights
+    other than by name.
     """
     first, tolerance = objectives[0], TOLERANCES[None]
     try:

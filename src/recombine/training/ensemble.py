@@ -1,4 +1,4 @@
-"""Many models of one architecture as one: stacked weights, a vectorized map, or a single model."""
+"""Evaluate models of one architecture together: stacked weights, a vectorized map, or one model."""
 
 from __future__ import annotations
 
@@ -20,14 +20,7 @@ from recombine.training.noise import Noise
 from recombine.training.penalties import Batch, Chained, ChainState, Penalty
 
 POINTWISE = (
-    nn.ReLU,
-    nn.LeakyReLU,
-    nn.Tanh,
-    nn.Sigmoid,
-    nn.GELU,
-    nn.ELU,
-    nn.SiLU,
-    nn.Softplus,
+    *(nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.ELU, nn.SiLU, nn.Softplus),
     nn.Identity,
 )
 
@@ -41,7 +34,7 @@ class Objective(nn.Module):
     def __init__(self, model: nn.Module, loss: Loss, penalties: Sequence[Penalty]) -> None:
         super().__init__()
         self.model = model
-        self.functions = (loss,)  # in a tuple, so that a loss that is a module is no part of this
+        self.functions = (loss,)  # a tuple, so that a loss that is a module is not a submodule
         self.penalties = list(penalties)
         self.factors = [1.0] * len(self.penalties)  # set by the loop, step by step
 
@@ -87,7 +80,7 @@ class Objective(nn.Module):
 
 
 class Ensemble(ABC):
-    """What the training loop needs of one model or many: parameters, losses, trained weights."""
+    """Interface of the training loop to one model or many: parameters, losses, trained weights."""
 
     objectives: Sequence[Objective]
     parameters: list[Tensor]
@@ -98,14 +91,15 @@ class Ensemble(ABC):
 
     @abstractmethod
     def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:
-        """Take one model's share of tensors shaped like `parameters`, shaped like its own."""
+        """Slice one model's part of tensors shaped like `parameters`, in its modules' shapes."""
 
     def write(self, rows: Sequence[int]) -> None:
         """Copy the weights of some models back into their modules."""
         with torch.no_grad():
             for row in rows:
-                own = self.objectives[row].model.parameters()
-                for parameter, value in zip(own, self.of_model(self.parameters, row), strict=True):
+                values = self.of_model(self.parameters, row)
+                model = self.objectives[row].model
+                for parameter, value in zip(model.parameters(), values, strict=True):
                     if parameter is not value:
                         parameter.copy_(value)
 
@@ -204,14 +198,11 @@ class Stacked(Ensemble):
             self.layers.append((layers[0], stacks))
             self.parameters += stacks
         self.residual = torch.empty(0)
-        last = max(
-            (i for i, (_, stacks) in enumerate(self.layers) if len(stacks) == 2),
-            default=len(self.layers),
-        )
-        reshaped = all(
-            isinstance(m, (nn.Flatten, nn.Unflatten)) for m, _ in self.layers[last + 1 :]
-        )
-        self.body = last if self.loss is mse and reshaped else len(self.layers)
+        biased = [i for i, (_, stacks) in enumerate(self.layers) if len(stacks) == 2]
+        last = max(biased, default=len(self.layers))
+        after = [layer for layer, _ in self.layers[last + 1 :]]
+        readout = self.loss is mse and all(isinstance(m, (nn.Flatten, nn.Unflatten)) for m in after)
+        self.body = last if readout else len(self.layers)
 
     def losses(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Run (models, batch, …) through the chain and add the penalties."""
@@ -282,8 +273,8 @@ class Stacked(Ensemble):
 class Mapped(Ensemble):
     """Any module that `torch.func` can map, with stacked state, cast to `dtype` if given.
 
-    A `Transparent` model is handed its random numbers, which each draws from its own generator, as
-    it would alone; other models must not draw any.
+    Random numbers of a `Transparent` model come from its own generator, as in training alone;
+    other models must not draw any.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ from recombine.training.batches import batches
 from recombine.training.engine import choose
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
 from recombine.training.loss import Loss, check_shapes, mse
-from recombine.training.optimizer import build, clip_gradients, elementwise
+from recombine.training.optimizer import ELEMENTWISE, build, clip_gradients, native
 from recombine.training.penalties import Penalty
 from recombine.training.watch import Moment, Watch, progress_bar
 
@@ -33,7 +33,7 @@ Scorer = Callable[[nn.Module], Mapping[str, float | Tensor]]
 # Called with (steps done, total steps) at every evaluation; `execute` sets it.
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
 
-TRIAL = 256  # examples of each model on which engines are tried
+TRIAL = 256  # examples per model on which engines are tested
 
 
 def cosine(end: float = 0.0) -> Schedule:
@@ -174,9 +174,7 @@ def fit(
                     group["lr"] = rate * factor
             if terms:
                 for r in rows:
-                    objectives[r].factors = [
-                        warm(step / steps) if warm else 1.0 for _, warm in terms
-                    ]
+                    objectives[r].factors = [f(step / steps) if f else 1.0 for _, f in terms]
             before = len(recent)
             descent.step(partial(gradients, *next(stream)))
             del recent[before + 1 :]  # LBFGS evaluates more; the loss of the step is the first
@@ -266,8 +264,8 @@ def _check(
     weights = [{id(p) for p in m.parameters()} for m in models]
     if sum(map(len, weights)) > len(set().union(*weights)):
         raise Refused(
-            "fit() trains each model for itself, but two of them share a weight. Copy it, as in "
-            "copy.deepcopy(model), or train one module that holds them all."
+            "fit() trains models independently, but two of them share a weight. Copy one with "
+            "copy.deepcopy(model), or train one module that contains both."
         )
     if len(datas) not in (1, len(models)):
         raise Refused(
@@ -296,8 +294,8 @@ def _check(
     places |= {str(t.device) for d in datas for t in (d.x, d.y)}
     if len(places) > 1:
         raise Refused(
-            f"Models and data lie on {' and '.join(sorted(places))}; move them to one device with "
-            "model.to(device) and data.to(device)."
+            f"fit() needs models and data on one device; got {' and '.join(sorted(places))}. Move "
+            "them with model.to(device) and data.to(device)."
         )
 
 
@@ -328,9 +326,9 @@ def _finite(model: nn.Module) -> bool:
 
 
 def _engine(name: str, optimizer: type[Optimizer], datas: Sequence[Data]) -> str:
-    """Turn 'auto' into 'turn' where models cannot train side by side, whatever they are."""
+    """Turn 'auto' into 'turn' where the optimizer or the data prevent training side by side."""
     reason = ""
-    if not elementwise(optimizer):
+    if not native(optimizer, ELEMENTWISE):
         reason = f"{optimizer.__name__} does not update each weight independently"
     elif len({(d.x.shape, d.y.shape) for d in datas}) > 1:
         reason = "their data differ in shape"

@@ -17,11 +17,6 @@ ELEMENTWISE = (
 FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
 
 
-def elementwise(kind: type[Optimizer]) -> bool:
-    """Return whether an optimizer updates each weight independently of the others."""
-    return _native(kind, ELEMENTWISE)
-
-
 def build(
     kind: type[Optimizer],
     parameters: Sequence[Tensor],
@@ -30,7 +25,7 @@ def build(
 ) -> Optimizer:
     """Build the optimizer, fused where torch has it and `options` do not choose otherwise."""
     options = dict(options or {})
-    if _native(kind, FUSED) and not {"foreach", "differentiable"} & set(options):
+    if native(kind, FUSED) and not {"foreach", "differentiable"} & set(options):
         options = {"fused": True, **options}
     return kind(parameters, **{"lr": lr, **options})
 
@@ -45,6 +40,6 @@ def clip_gradients(parameters: Sequence[Tensor], bound: float, models: int) -> N
         g.mul_(scale.view(-1, *[1] * (g.ndim - 1)) if models > 1 else scale)
 
 
-def _native(kind: type[Optimizer], names: Sequence[str]) -> bool:
-    """Return whether an optimizer is one of torch's under these names."""
+def native(kind: type[Optimizer], names: Sequence[str]) -> bool:
+    """Return whether an optimizer is the one of torch with one of these names."""
     return kind.__module__.startswith("torch.") and kind.__name__ in names

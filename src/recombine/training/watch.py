@@ -1,4 +1,4 @@
-"""Watch training from outside: what a callback sees after each step, and a progress bar."""
+"""Callbacks of training: what they receive after each step, and a progress bar."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ UPDATES = 200  # of the progress bar, in all
 def progress_bar() -> Iterator[Watch]:
     """Show a bar in a terminal (on standard error) or a notebook, and nothing elsewhere."""
     with _notebook_bar() if _in_notebook() else _terminal_bar() as show:
-        shown = -1
+        last = -1
 
         def watch(moment: Moment) -> None:
-            nonlocal shown
+            nonlocal last
             tick = int(moment.share * UPDATES)
-            if tick != shown:
-                shown = tick
+            if tick != last:
+                last = tick
                 losses = moment.losses
                 show(moment.share, f"loss {sum(losses) / len(losses):.4g}")
 

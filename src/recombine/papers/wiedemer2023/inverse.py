@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.sets import axes, everything
-from recombine.core.shapes import diagonal
+from recombine.core.sets import everything
+from recombine.core.shapes import axes, diagonal
 from recombine.papers.wiedemer2023.vectors import PILOT
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a penalty is: a function of a model and a batch that `fit` adds to the loss."""
+"""The type of penalties: functions of a model and a batch that `fit` adds to the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Penalties on the slots of an autoencoder: consistency, capacity and attention."""
+"""Penalties on the slots of an autoencoder: consistency, capacity, attention and interaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from recombine.core.error import Refused
-from recombine.maps.slots import Slotted, Transparent, Work, assign
+from recombine.maps.curvature import crossing, shared
+from recombine.maps.slots import Slotted, Smooth, Transparent, Work, assign, recombine
 from recombine.training.penalties.base import Batch, Penalty
 
 
@@ -26,9 +27,8 @@ def compositional_consistency(
 
     def penalty(model: nn.Module, batch: Batch) -> Tensor:
         if not isinstance(model, Slotted):
-            raise Refused(
-                "compositional_consistency() needs an autoencoder with slots (type Slotted); got "
-                f"{type(model).__name__}. Use slot_autoencoder or slot_attention."
+            raise _wrong_type(
+                "compositional_consistency", model, "Slotted, such as slot_autoencoder"
             )
         with torch.no_grad():
             slots = model.encode(batch.x)
@@ -109,10 +109,38 @@ def shared_attention(attention: Sequence[Tensor]) -> Tensor:
     return (heads**2 - total.square().sum(dim=1)) / 2
 
 
+def interaction(
+    order: int, weight: float = 1.0, *, points: int | None = None, recombined: bool = False
+) -> Penalty:
+    """Penalize slots that interact beyond an order in the output of a `Smooth` autoencoder.
+
+    - order: 0 penalizes outputs that depend on several slots (`shared`), 1 squared second
+      derivatives across slots, 2 third ones; all are summed over outputs and averaged over points
+    - points: how many examples of the batch to use, from the first (default: all)
+    - recombined: evaluate at recombined slots of different examples, not at encoded examples
+
+    Use a code of fixed scale; otherwise derivatives shrink at no cost (Brady et al. 2024).
+    """
+    if order not in (0, 1, 2):
+        raise Refused(f"interaction() needs order 0, 1 or 2; got {order}.")
+
+    def penalty(model: nn.Module, batch: Batch) -> Tensor:
+        if not isinstance(model, Smooth):
+            raise _wrong_type("interaction", model, "Smooth, such as block_autoencoder")
+        z = model.encode(batch.x[:points])
+        z = recombine(z) if recombined else z
+        crossed = crossing(model.chain, z, order + 1) if order else shared(model.chain, z)
+        return weight * crossed.mean()
+
+    return penalty
+
+
 def _work(model: nn.Module, batch: Batch, name: str) -> Work:
     if not isinstance(model, Transparent):
-        raise Refused(
-            f"{name}() needs an autoencoder that exposes its forward pass (type Transparent); got "
-            f"{type(model).__name__}. Use transformer_autoencoder."
-        )
+        raise _wrong_type(name, model, "Transparent, such as transformer_autoencoder")
     return model.run(batch.x) if batch.work is None else batch.work
+
+
+def _wrong_type(name: str, model: nn.Module, need: str) -> Refused:
+    got = type(model).__name__
+    return Refused(f"{name}() needs an autoencoder of type {need}; got {got}.")
