@@ -13,11 +13,12 @@ from scipy.special import ndtr
 from recombine.core.error import Refused, nearest
 from recombine.core.show import shown
 from recombine.core.space import Mask
-from recombine.tables import process
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.exact import echelon, inverse_residues, random_prime, residue
 from recombine.tables.forecast import Forecast
+from recombine.tables.kernel import kernel, unpack
+from recombine.tables.process import EXACT
 from recombine.tables.referee import Judgement
 from recombine.tables.table import Table
 
@@ -234,16 +235,16 @@ def _covariance(table: Table, forecast: Forecast | None, z: Codes) -> tuple[Arra
     cells = table.cells
     if forecast is not None:
         p = forecast.referees[0].members.similarity
-        kappas, variances, noise = process.unpack(p.shape, p.theta, p.places)
+        kappas, variances, noise = unpack(p.shape, p.theta, p.places)
         scale = p.scale
     else:
         kappas = [np.eye(m) for m in table.shape]
         variances, noise, scale = np.array(DEFAULT[: len(table.shape) + 1]), NOISE, 1.0
-    some = np.random.default_rng(0).permutation(len(cells))[: process.EXACT]
-    k = process.kernel(cells.z[some], cells.z[some], kappas, variances)
+    some = np.random.default_rng(0).permutation(len(cells))[:EXACT]
+    k = kernel(cells.z[some], cells.z[some], kappas, variances)
     k[np.diag_indices(len(k))] += noise / cells.weight[some]
-    across = process.kernel(cells.z[some], z, kappas, variances)
-    inner = process.kernel(z, z, kappas, variances) - across.T @ np.linalg.solve(k, across)
+    across = kernel(cells.z[some], z, kappas, variances)
+    inner = kernel(z, z, kappas, variances) - across.T @ np.linalg.solve(k, across)
     return scale**2 * inner, scale**2 * noise
 
 

@@ -23,6 +23,7 @@ from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables import process
 from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.places import level_places
 from recombine.tables.table import Cells
 
 LEAST = 16  # measured combinations without which nothing is forecast
@@ -120,9 +121,9 @@ def fit_members(
     many = np.sort(order[:SHARED]) if light else some
     first = process.fit(shape, *part, similar=False, rng=rng, start=starts[0], noise=noise)
     conjunctions: process.Process | process.Sums = first
-    if len(z) > process.EXACT and process.width(shape) <= WIDEST:
+    if len(z) > process.EXACT and process.pairs_of(shape).width <= WIDEST:
         conjunctions = process.fit_sums(shape, z, y, weight, first.theta)
-    places = process.level_places(shape, *part, rng)
+    places = level_places(shape, *part, rng)
     placed = encode(part[0], places)
     boosting = HistGradientBoostingRegressor(
         categorical_features=[c for c, m in enumerate(shape) if m <= 255],
