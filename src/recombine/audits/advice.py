@@ -16,7 +16,7 @@ from recombine.tables import plan as plans
 from recombine.tables.certify import certify
 
 LARGEST = 50_000  # training combinations up to which a plan is made
-ASKED = 4_000  # combinations that may be collected, at random among more
+QUERIES = 4_000  # combinations that may be collected, at random among more
 REFEREE = 1_500  # training combinations up to which the plan is made with a fitted referee
 
 
@@ -166,18 +166,18 @@ def planned(sample: Sample, diagnosis: str, budget: int, seed: int = 0) -> list[
         or not len(training.unseen)
     ):
         return []
-    asked = training.unseen
-    if len(asked) > ASKED:
-        asked = asked[np.sort(np.random.default_rng(seed).permutation(len(asked))[:ASKED])]
+    queries = training.unseen
+    if len(queries) > QUERIES:
+        queries = queries[np.sort(np.random.default_rng(seed).permutation(len(queries))[:QUERIES])]
     try:
-        certificate = certify(training, 1, asked, seed=seed)
+        certificate = certify(training, 1, queries, seed=seed)
         forecast = None
         if not certificate.determined.all():
             objective = "determined"
         else:
             objective = "error"
             if sample.kind == "number" and len(training.cells) <= REFEREE:
-                forecast = forecasts.forecast(training, asked, network="", seed=seed)
+                forecast = forecasts.forecast(training, queries, network="", seed=seed)
         plan = plans.plan(certificate, forecast, budget, objective=objective, seed=seed)
     except Refused:
         return []  # the table is too small or too large to plan for

@@ -10,9 +10,9 @@ import numpy as np
 from recombine.audits import geometry
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
-from recombine.audits.sample import Sample, is_module, tensor_of
+from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
-from recombine.tables.forecast import one_hot
+from recombine.tables.ask import is_module, one_hot
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

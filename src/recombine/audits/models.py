@@ -13,7 +13,6 @@ import numpy as np
 from recombine.audits.sample import (
     Sample,
     array_of,
-    is_module,
     listed,
     marked,
     rows_of,
@@ -22,9 +21,8 @@ from recombine.audits.sample import (
 )
 from recombine.core.error import Refused
 from recombine.core.space import Mask
+from recombine.tables.ask import answers_of, is_module, one_hot
 from recombine.tables.conjunctions import Array
-from recombine.tables.forecast import answers_of, one_hot
-from recombine.tables.lists import names_of
 from recombine.tables.read import read
 from recombine.tables.table import Table, name_of
 
@@ -75,8 +73,8 @@ def from_model(
     with _mode_restored(model):
         answers = _outputs(model, table, inputs, table.rows - appended)
     outputs, shape = _as_targets(answers, table, shape)
-    asked = model if callable(model) or hasattr(model, "predict") else None
-    return Sample(table, outputs, mask, shape, asked, inputs)
+    queries = model if callable(model) or hasattr(model, "predict") else None
+    return Sample(table, outputs, mask, shape, queries, inputs)
 
 
 def _mode_restored(model: Any) -> AbstractContextManager[None]:
@@ -155,7 +153,7 @@ def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
         if inputs is None and is_module(model):
             return _run(model, one_hot(table, table.codes), table.rows)
         if inputs is None:
-            return _counted(answers_of(model, table, table.codes, names_of(table)), table.rows)
+            return _counted(answers_of(model, table, table.codes), table.rows)
         return _run(model, inputs, rows)
     except Refused:
         raise

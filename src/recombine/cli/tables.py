@@ -151,7 +151,7 @@ def _show(answer: Foresight, options: Asking, keys: tuple[str, ...] = ()) -> int
 
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
-        say(f"{len(answer.asked):,} combinations are in {options.cells}")
+        say(f"{len(answer.queries):,} combinations are in {options.cells}")
     if options.html is not None:
         write(options.html, answer.to_html())
         say(f"The page is {options.html}")

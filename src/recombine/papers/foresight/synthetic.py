@@ -119,7 +119,7 @@ def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray
 
     table = w.table(rng)
     made = forecast(table, within=f"{cfg.tolerance:g}sd", seed=int(rng.integers(1 << 31)))
-    truth, limit = w.at(made.asked), made.tolerance
+    truth, limit = w.at(made.queries), made.tolerance
     if made.answers is None:
         raise AssertionError("a forecast without a network")
     cells: dict[str, NDArray[Any]] = {
@@ -130,10 +130,10 @@ def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray
     }
     seed = int(rng.integers(1 << 31))
     for name, model in fit_rivals(table, seed, TRAINED).items():
-        answers = model.predict(made.asked)
+        answers = model.predict(made.queries)
         cells[f"after_{name}"] = made.error_of(answers[:, None])
         cells[f"fails_{name}"] = np.abs(answers - truth) > limit
-    twin = fit_rivals(table, seed + 1, ("mlp",))["mlp"].predict(made.asked)
+    twin = fit_rivals(table, seed + 1, ("mlp",))["mlp"].predict(made.queries)
     return cells | {"twin": np.abs(twin - truth)}
 
 
@@ -243,7 +243,7 @@ def _repeated(cfg: Repeats, seed: int) -> Result:
         table = table_of(truth, z, cfg.noise * rng.normal(size=len(z)))
         made = forecast(table, network="", seed=int(rng.integers(1 << 31)))
         known.append(made.known)
-        error = np.abs(made.value[:, 0] - truth[tuple(made.asked.T)])
+        error = np.abs(made.value[:, 0] - truth[tuple(made.queries.T)])
         wrong.append((error > made.tolerance)[made.known])
     return Result(
         {"known": share(np.concatenate(known)), "false_known": share(np.concatenate(wrong))}
