@@ -15,7 +15,7 @@ from recombine.tables import certify as certificates
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.forecast import REASONS, Forecast
-from recombine.tables.lists import briefly, frame, short, text_table
+from recombine.tables.lists import briefly, finite, frame, short, text_table
 from recombine.tables.plan import Plan
 from recombine.tables.referee import MEMBERS
 from recombine.tables.table import Table
@@ -103,7 +103,7 @@ class Answers:
             "rank": c.system.rank,
             "columns": c.system.conjunctions.width,
             "proof": c.proof,
-            "margin": _finite(np.nanmax(c.margin)) if c.determined.any() else None,
+            "margin": finite(np.nanmax(c.margin)) if c.determined.any() else None,
             "coverage": [asdict(k) for k in c.coverage],
             "never": {name: list(levels) for name, levels in c.never.items()},
             "witnesses": [str(w) for w in self.witnesses],
@@ -119,7 +119,7 @@ class Answers:
                 "fails": int(f.fails[new].sum()),
                 "tolerance": f.tolerance,
                 "judged": "predictions" if f.predictions is not None else f.network or None,
-                "expected_error": _finite(f.expected_error.mean()),
+                "expected_error": finite(f.expected_error.mean()),
                 "members": dict(zip(MEMBERS, f.referees[0].weights.round(3).tolist(), strict=True)),
                 "reasons": {
                     text or "known": int((f.why[new] == k).sum()) for k, text in enumerate(REASONS)
@@ -330,7 +330,3 @@ def _are(count: int) -> str:
 
 def _were(count: int) -> str:
     return "was" if count == 1 else "were"
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -54,7 +54,9 @@ def tolerance(text: str | float) -> Tolerance:
     >>> tolerance("0.5sd").absolute(4.0), tolerance("3").absolute(4.0)
     (2.0, 3.0)
     """
-    parts = re.fullmatch(r"\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(sd)?\s*", str(text), re.IGNORECASE)
+    parts = re.fullmatch(
+        r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(sd)?\s*", str(text), re.IGNORECASE
+    )
     if parts is None or not 0 < float(parts[1]) < np.inf:
         raise Refused(f"--tolerance needs a positive number such as 0.5sd or 3; got {text!r}.")
     return Tolerance(float(parts[1]), parts[2] is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,19 @@ def briefly(labels: Sequence[str], length: int = LONG) -> dict[str, str]:
     return texts
 
 
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Write a table as indented lines; the first `left` columns are left-aligned, others right."""
+def finite(value: float) -> float | None:
+    """A number for JSON and dataframes; `None` unless it is finite."""
+    return float(value) if isfinite(value) else None
+
+
+def text_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], left: int, indent: str = "  "
+) -> list[str]:
+    """Write a table as lines; the first `left` columns are left-aligned, others right-aligned."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     pads = [str.ljust if c < left else str.rjust for c in range(len(widths))]
     return [
-        "  " + "  ".join(pad(v, w) for pad, v, w in zip(pads, row, widths, strict=True)).rstrip()
+        indent + "  ".join(pad(v, w) for pad, v, w in zip(pads, row, widths, strict=True)).rstrip()
         for row in (heads, *rows)
     ]
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from recombine.tables.lists import briefly
@@ -26,18 +26,28 @@ LETTER = 8  # pixels per character
 
 def page(f: Answers) -> str:
     """Write one self-contained page."""
-    design = files("recombine.report").joinpath("templates/design.css").read_text("utf-8")
-    return str(_template("foresight.html").render(**_content(f, ROWS), design=Markup(design)))
+    page = template("recombine.tables", "foresight.html")
+    return str(page.render(**_content(f, ROWS), design=design()))
 
 
 def fragment(f: Answers) -> str:
     """Write the sentences and the first rows, for a notebook."""
-    return str(_template("fragment.html").render(**_content(f, 8)))
+    return str(template("recombine.tables", "fragment.html").render(**_content(f, 8)))
 
 
-def _template(name: str) -> Any:
+def design() -> Markup:
+    """The style sheet of the report."""
+    return Markup(files("recombine.report").joinpath("templates/design.css").read_text("utf-8"))
+
+
+def template(package: str, name: str) -> Template:
+    """Load a template of a package."""
     environment = Environment(
-        loader=PackageLoader("recombine.tables"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     return environment.get_template(name)
 
