@@ -38,9 +38,7 @@ class Errors:
         return self.rows < THIN
 
 
-def group_means(
-    values: Array, group: NDArray[np.int64], groups: int
-) -> tuple[Array, NDArray[np.int64]]:
+def group_means(values: Array, group: NDArray[Any], groups: int) -> tuple[Array, NDArray[np.int64]]:
     """Mean of the rows of each group, 0 where it is empty, and the number of its rows."""
     count = np.bincount(group, minlength=groups)
     sums = np.empty((groups, values.shape[1]))

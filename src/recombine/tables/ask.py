@@ -56,8 +56,8 @@ def answers_of(model: Any, table: Table, queries: Codes) -> Any:
         return _call(ask, one_hot(table, queries), "one-hot codes of all levels")
     if not names and width == len(table.shape):
         if _fitted_to_names(model):
-            names = np.asarray(level_frame(table, queries), dtype=object)
-            return _call(ask, names, "level names")
+            rows = np.asarray(level_frame(table, queries), dtype=object)
+            return _call(ask, rows, "level names")
         pairs = zip(table.columns, table.space.factors, strict=True)
         if all(
             f.labels == tuple(map(str, range(f.levels or 0))) for n, f in pairs if n in table.kinds
