@@ -348,7 +348,7 @@ def test_a_disconnected_support_is_not_determined_and_the_plan_connects_it():
     answer = audit(model, data, target="y", train=train, budget=1)
     assert answer.diagnosis == "support does not determine it"
     assert not answer.determined[~answer.sample.seen].any()
-    assert "by theorem" in answer.advice[1].sentence
+    assert "provably differ" in answer.advice[1].sentence
     (pick,) = answer.advice[0].combinations
     assert answer.advice[0].gain
     more = train | ((z[:, 0] == int(pick[0])) & (z[:, 1] == int(pick[1])))
@@ -368,7 +368,7 @@ BAD = {
     "too few": (lambda x: torch.zeros(3), {}, "one row per input"),
     "not finite": (lambda x: torch.full((len(x),), torch.nan), {}, "not finite in 42 of 42"),
     "no model": (object(), {}, "needs a torch module"),
-    "a file": ("model.safetensors", {}, "opens no model files, such as model.safetensors"),
+    "a file": ("model.safetensors", {}, "does not open model files such as model.safetensors"),
     "text": (
         np.array(["big"] * 42),
         {},
@@ -381,7 +381,7 @@ BAD = {
     "words": (np.zeros(42), {"targets": np.full((42, 2), "x")}, "targets are not an array of num"),
     "constant": (np.zeros(42), {"targets": np.ones(42)}, "All targets are equal"),
     "no target": (np.zeros(42), {"targets": np.full(42, np.nan)}, "No row has a target"),
-    "budget": (np.zeros(42), {"budget": -1}, "0 or more combinations; got -1"),
+    "budget": (np.zeros(42), {"budget": -1}, "needs budget >= 0; got budget=-1"),
     "prediction": (np.zeros(42), {"prediction": "p"}, "own predictions; leave out prediction"),
     "both targets": (np.zeros(42), {"target": "y", "targets": np.ones(42)}, "leave out targets"),
     "no batch": (Ridge(), {"inputs": 3}, "inputs have shape \\(\\) for 42 rows"),
@@ -391,7 +391,7 @@ BAD = {
     "turned": (np.zeros((42, 4, 6)), {"targets": np.ones((42, 6, 4))}, "targets have shape"),
     "two outputs": (lambda x: (x, x), {}, "it must return one"),
     "codes": (torch.nn.Linear(3, 1), {"inputs": None}, "pass inputs=… if it needs others"),
-    "seed": (np.zeros(42), {"seed": -1}, "seed needs 0 or more; got -1"),
+    "seed": (np.zeros(42), {"seed": -1}, "whole number of 0 or more; got seed=-1"),
     "score raises": (
         np.zeros(42),
         {"score": lambda t, p: 1 / 0},

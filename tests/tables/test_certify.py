@@ -47,14 +47,14 @@ def remainder(row, basis):
     return {key: value for key, value in row.items() if value}
 
 
-def determined(z, asked, order):
-    """Which asked rows lie in the row space of the measured ones, by exact elimination."""
+def determined(z, queries, order):
+    """Which queried rows lie in the row space of the measured ones, by exact elimination."""
     basis = {}
     for row in z:
         if rest := remainder(conjunctions_of(row, order), basis):
             pivot, scale = next(iter(rest.items()))
             basis[pivot] = {key: value / scale for key, value in rest.items()}
-    inside = [not remainder(conjunctions_of(row, order), basis) for row in asked]
+    inside = [not remainder(conjunctions_of(row, order), basis) for row in queries]
     return np.array(inside, dtype=bool), len(basis)
 
 
@@ -65,10 +65,10 @@ def test_320_random_tables_agree_with_rational_arithmetic(block):
         shape, z, order = random_table(seed)
         t = table_of(z, shape)
         c = certify(t, order)
-        truth, rank = determined(t.cells.z, c.asked, order)
+        truth, rank = determined(t.cells.z, c.queries, order)
         assert c.system.rank == rank, seed
         assert (c.determined == truth).all(), seed
-        some = certify(t, order, c.asked[:3])
+        some = certify(t, order, c.queries[:3])
         assert (some.determined == truth[:3]).all(), seed
         np.testing.assert_allclose(some.margin, c.margin[:3], rtol=1e-8)
         proofs.add(c.proof)
@@ -85,9 +85,9 @@ def test_margin_is_the_variance_of_least_squares(seed):
     ]
     c = certify(table_of(z, shape, weights), order)
     phi = Conjunctions(shape, order).matrix(z).toarray()
-    asked = Conjunctions(shape, order).matrix(c.asked).toarray()
+    queries = Conjunctions(shape, order).matrix(c.queries).toarray()
     gram = phi.T @ phi if weights is None else phi.T @ (weights[:, None] * phi)
-    expected = np.einsum("ij,jk,ik->i", asked, np.linalg.pinv(gram, rcond=1e-11), asked)
+    expected = np.einsum("ij,jk,ik->i", queries, np.linalg.pinv(gram, rcond=1e-11), queries)
     at = c.determined
     np.testing.assert_allclose(c.margin[at], expected[at], rtol=1e-6)
     assert np.isnan(c.margin[~at]).all()
@@ -155,7 +155,7 @@ def test_witness_is_a_signed_sum_of_measured_combinations(rng):
         t = table_of(rows, shape)
         c = certify(t, order)
         phi = Conjunctions(shape, order)
-        for cell, good in zip(c.asked, c.determined, strict=True):
+        for cell, good in zip(c.queries, c.determined, strict=True):
             w = c.witness(t.decode(cell[None])[0])
             assert (w is not None) == good
             if w is not None:

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from recombine.core.error import Refused
 from recombine.tables import foresight, process
 from recombine.tables.forecast import ORDER, RANGE, tolerance
-from recombine.tables.lists import aligned, briefly, combinations_of, names_of, rows_of
+from recombine.tables.lists import aligned, briefly, combinations_of, level_frame, rows_of
 from recombine.tables.read import read
 
 SHAPE = (5, 6, 4)
@@ -66,48 +66,47 @@ def test_nothing_is_known_of_random_values(seen):
 
 
 def test_verdicts_on_a_model_that_is_wrong_in_known_places(additive, seen):
-    asked = additive.asked
+    queries = additive.queries
     predictions = truth_of()[~seen].copy()
-    wrong = np.zeros(len(asked), dtype=bool)
+    wrong = np.zeros(len(queries), dtype=bool)
     wrong[::3] = True
     predictions[wrong] += 2 * truth_of().std()
     rows = pl.DataFrame(
-        {n: [row[c] for row in additive.source.decode(asked)] for c, n in enumerate("abc")}
+        {n: [row[c] for row in additive.source.decode(queries)] for c, n in enumerate("abc")}
     ).with_columns(prediction=pl.Series(predictions))
     shuffled = rows.sample(fraction=1.0, shuffle=True, seed=1)
-    f = replace(additive.forecast, predictions=aligned(additive.source, asked, shuffled))
+    f = replace(additive.forecast, predictions=aligned(additive.source, queries, shuffled))
     np.testing.assert_array_equal(f.predictions[:, 0], predictions)
     assert (f.fails == (wrong & f.known)).all()
     assert (f.expected_error[wrong] > f.expected_error[~wrong].max()).all()
 
 
 def test_every_kind_of_model_can_be_asked(additive):
-    source, asked = additive.source, additive.asked
-    from recombine.tables.forecast import one_hot, predictions_of
+    source, queries = additive.source, additive.queries
+    from recombine.tables.ask import one_hot, predictions_of
 
-    frame = names_of(source)
-    level = predictions_of(lambda rows: [len(rows)] * len(rows), source, asked, frame)
-    assert (level == len(asked)).all()
+    level = predictions_of(lambda rows: [len(rows)] * len(rows), source, queries)
+    assert (level == len(queries)).all()
     linear = torch.nn.Linear(sum(SHAPE), 1)
     with torch.no_grad():
-        expected = linear(torch.from_numpy(one_hot(source, asked))).numpy()
-    np.testing.assert_array_equal(predictions_of(linear, source, asked, frame), expected)
+        expected = linear(torch.from_numpy(one_hot(source, queries))).numpy()
+    np.testing.assert_array_equal(predictions_of(linear, source, queries), expected)
     y = np.arange(len(source.codes), dtype=float)
     codes = LinearRegression().fit(source.codes, y)
-    np.testing.assert_allclose(predictions_of(codes, source, asked, frame), codes.predict(asked))
+    np.testing.assert_allclose(predictions_of(codes, source, queries), codes.predict(queries))
     hot = LinearRegression().fit(one_hot(source, source.codes), y)
     np.testing.assert_allclose(
-        predictions_of(hot, source, asked, frame), hot.predict(one_hot(source, asked))
+        predictions_of(hot, source, queries), hot.predict(one_hot(source, queries))
     )
     with pytest.raises(Refused, match="fitted to 2 columns without names"):
-        predictions_of(LinearRegression().fit(source.codes[:, :2], y), source, asked, frame)
+        predictions_of(LinearRegression().fit(source.codes[:, :2], y), source, queries)
     with pytest.raises(Refused, match="got str"):
-        predictions_of("model", source, asked, frame)
+        predictions_of("model", source, queries)
 
 
 def test_estimators_get_the_columns_that_they_were_fitted_to():
     """Names in another order, some of them, names without a header, and numbers as numbers."""
-    from recombine.tables.forecast import predictions_of
+    from recombine.tables.ask import predictions_of
 
     rows = pd.DataFrame(
         [(a, b, 10.0 * b + (a == "x")) for a in "xyz" for b in (5, 10, 20)], columns=list("aby")
@@ -116,7 +115,7 @@ def test_estimators_get_the_columns_that_they_were_fitted_to():
     ask = t.encode([("x", 10), ("z", 20)])
 
     def answers(model):
-        return predictions_of(model, t, ask, names_of(t)).tolist()
+        return predictions_of(model, t, ask).tolist()
 
     def pipe(columns):
         return make_pipeline(OneHotEncoder(handle_unknown="ignore"), LinearRegression()).fit(
@@ -130,7 +129,7 @@ def test_estimators_get_the_columns_that_they_were_fitted_to():
     raw = read(rows.assign(a=[1, 1, 1, 2, 2, 2, 3, 3, 3]), ["a", "b"], "y")
     unnamed = LinearRegression().fit(raw.codes, rows["y"])
     with pytest.raises(Refused, match="fitted to 2 columns without names"):  # or to 1, 2, 3?
-        predictions_of(unnamed, raw, ask, names_of(raw))
+        predictions_of(unnamed, raw, ask)
     with pytest.raises(Refused, match=r"fitted to 2 columns \(a, c\)"):
         answers(pipe(rows[["a", "b"]].rename(columns={"b": "c"})))
     with pytest.raises(Refused, match="cannot answer for the factor columns: This Linear"):
@@ -152,11 +151,11 @@ def test_kernels_from_tables_of_half_the_factors_are_the_same(rng, monkeypatch):
     part = z[rng.permutation(len(z))[:80]]
     y = part[:, 0] - part[:, 1] * part[:, 2] + rng.normal(size=80)
     fitted = process.fit(shape, part, y, np.ones(80), similar=True, rng=rng)
-    asked = z[rng.integers(len(z), size=64 * 12)]
-    expected = fitted.judge(asked)
+    queries = z[rng.integers(len(z), size=64 * 12)]
+    expected = fitted.judge(queries)
     monkeypatch.setattr(process, "MOST", 10)
     monkeypatch.setattr(process, "mix", None)  # no longer called
-    for value, same in zip(fitted.judge(asked), expected, strict=True):
+    for value, same in zip(fitted.judge(queries), expected, strict=True):
         np.testing.assert_allclose(value, same, rtol=1e-8)
 
 
@@ -202,7 +201,7 @@ def test_classes_are_known_where_they_follow_a_law(seen):
     assert flipped.forecast.referees is made.referees
     low = np.array(f.columns["value"]) == "low"
     assert (flipped.forecast.fails == (made.known & ~low)).all()
-    assert "chance of" in str(f)
+    assert "an error probability of" in str(f)
 
 
 def test_vectors_go_through_their_leading_components(seen):
@@ -273,7 +272,7 @@ def test_results_come_as_tables_sentences_json_pages_and_figures(additive, seen)
 def test_pandas_in_pandas_out(seen):
     f = foresight.certify(table_of(truth_of(), seen, pd.DataFrame))
     assert isinstance(f.table, pd.DataFrame)
-    assert isinstance(names_of(f.source)(f.asked), pd.DataFrame)
+    assert isinstance(level_frame(f.source, f.queries), pd.DataFrame)
 
 
 def test_parts_are_computed_once(additive):
@@ -290,12 +289,12 @@ def test_parts_are_computed_once(additive):
 
 
 def combinations_of_index(f, z):
-    return [int(np.flatnonzero((f.asked == row).all(axis=1))[0]) for row in z]
+    return [int(np.flatnonzero((f.queries == row).all(axis=1))[0]) for row in z]
 
 
 def test_wanted_combinations_only(additive):
     source = additive.source
-    some = source.decode(additive.asked[:3])
+    some = source.decode(additive.queries[:3])
     f = foresight.certify(source, 1, pl.DataFrame(some, schema=list("abc"), orient="row"))
     assert f.summary["asked"] == 3
     assert combinations_of(source, some).shape == (3, 3)
@@ -311,11 +310,11 @@ def test_wanted_combinations_only(additive):
 
 
 def test_measured_combinations_are_not_counted_as_unseen(additive):
-    both = np.concatenate([additive.asked[:6], additive.source.cells.z[:4]])
+    both = np.concatenate([additive.queries[:6], additive.source.cells.z[:4]])
     made = foresight.certify(additive.source, 1, both)
     cut = replace(
         additive.forecast,
-        asked=both,
+        queries=both,
         **{
             name: np.resize(getattr(additive.forecast, name), (10, *shape))
             for name, shape in {"value": (1,), "answers": (1,)}.items()
@@ -333,7 +332,7 @@ def test_measured_combinations_are_not_counted_as_unseen(additive):
     assert (f.summary["asked"], f.summary["asked_seen"], f.summary["unseen"]) == (10, 4, 6)
     assert f.summary["known"] + f.summary["cannot_know"] == 6
     assert str(f).startswith("Of 6 unseen combinations")
-    assert "4 of the asked combinations were measured" in str(f)
+    assert "4 of the queried combinations were measured" in str(f)
     with pytest.raises(Refused, match="Every wanted combination was measured"):
         foresight.forecast(additive.source, wanted=additive.source.cells.z)
 
@@ -380,25 +379,30 @@ def test_long_names_stay_different_when_they_are_shortened():
 
 
 def test_predictions_of_other_combinations_are_refused(additive):
-    source, asked = additive.source, additive.asked[:4]
-    rows = pl.DataFrame(source.decode(asked), schema=list("abc"), orient="row")
+    source, queries = additive.source, additive.queries[:4]
+    rows = pl.DataFrame(source.decode(queries), schema=list("abc"), orient="row")
     good = rows.with_columns(guess=1.0)
-    assert aligned(source, asked, good).tolist() == [[1.0]] * 4
-    with pytest.raises(Refused, match="lack 1 of 4 asked"):
-        aligned(source, asked, good[:3])
-    with pytest.raises(Refused, match="which was not asked"):
-        aligned(source, asked[:3], good)
+    assert aligned(source, queries, good).tolist() == [[1.0]] * 4
+    with pytest.raises(Refused, match="lack 1 of 4 queried"):
+        aligned(source, queries, good[:3])
+    with pytest.raises(Refused, match="which was not queried"):
+        aligned(source, queries[:3], good)
     with pytest.raises(Refused, match="one column beside the factors"):
-        aligned(source, asked, good.with_columns(other=2.0))
+        aligned(source, queries, good.with_columns(other=2.0))
     with pytest.raises(Refused, match="not numbers"):
-        aligned(source, asked, rows.with_columns(guess=pl.lit("x")))
+        aligned(source, queries, rows.with_columns(guess=pl.lit("x")))
     twice = pl.concat([good, good.with_columns(guess=2.0)])
     with pytest.raises(Refused, match="twice with two values"):
-        aligned(source, asked, twice)
-    assert aligned(source, asked, pl.concat([good, good])).tolist() == [[1.0]] * 4
-    assert aligned(source, asked, [1, 2, 3, 4]).tolist() == [1, 2, 3, 4]  # in the asked order
+        aligned(source, queries, twice)
+    assert aligned(source, queries, pl.concat([good, good])).tolist() == [[1.0]] * 4
+    assert aligned(source, queries, [1, 2, 3, 4]).tolist() == [
+        1,
+        2,
+        3,
+        4,
+    ]  # in the order of the queries
     with pytest.raises(Refused, match="has no value of 'b' in row 2"):
-        aligned(source, asked, good.with_columns(b=pl.Series([rows["b"][0], None, "b1", "b1"])))
+        aligned(source, queries, good.with_columns(b=pl.Series([rows["b"][0], None, "b1", "b1"])))
     with pytest.raises(Refused, match="a model or predictions"):
         foresight.forecast(source, len, predictions=good)
 

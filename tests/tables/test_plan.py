@@ -27,7 +27,7 @@ def table_of(z, shape, y=None):
 def reached(table, order, more):
     z = np.concatenate([table.cells.z, more])
     c = certify(table, order)
-    return int(solve(table.shape, order, z, np.ones(len(z))).determined(c.asked).sum())
+    return int(solve(table.shape, order, z, np.ones(len(z))).determined(c.queries).sum())
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -39,7 +39,7 @@ def test_greedy_plans_come_close_to_exhaustive_search(seed):
     c = certify(t, order)
     made = plan(c, None, 2)
     best = max(
-        reached(t, order, c.asked[list(pair)]) for pair in combinations(range(len(c.asked)), 2)
+        reached(t, order, c.queries[list(pair)]) for pair in combinations(range(len(c.queries)), 2)
     )
     assert made.after == reached(t, order, made.z)
     assert made.after >= 0.8 * best
@@ -50,20 +50,20 @@ def test_greedy_plans_come_close_to_exhaustive_search(seed):
 def test_plans_respect_costs_and_bans():
     t = table_of([[0, 0], [1, 1], [2, 2]], (3, 3))
     c = certify(t, 1)
-    cheap = np.where((c.asked == [0, 1]).all(axis=1), 1.0, 3.0)
+    cheap = np.where((c.queries == [0, 1]).all(axis=1), 1.0, 3.0)
     made = plan(c, None, 1, cost=cheap)
     assert [k.combination for k in made.picks] == [("a0", "b1")]
-    barred = np.ones(len(c.asked), dtype=bool)
+    barred = np.ones(len(c.queries), dtype=bool)
     barred[4] = False
-    assert (plan(c, None, 3, forbidden=barred).z == c.asked[[4]]).all()
+    assert (plan(c, None, 3, forbidden=barred).z == c.queries[[4]]).all()
     with pytest.raises(Refused, match="No combination can be measured"):
-        plan(c, None, 3, forbidden=np.ones(len(c.asked), dtype=bool))
+        plan(c, None, 3, forbidden=np.ones(len(c.queries), dtype=bool))
     with pytest.raises(Refused, match="budget >= 1; got budget=0"):
-        plan(c, None, 0)
+        foresight.plan(t, 0)
     with pytest.raises(Refused, match="no objective 'cheap'"):
-        plan(c, None, 1, objective="cheap")
+        foresight.plan(t, 1, objective="cheap")
     with pytest.raises(Refused, match="Costs must be positive"):
-        plan(c, None, 1, cost=np.zeros(len(c.asked)))
+        foresight.plan(t, 1, cost={"a": ["a0"], "b": ["b1"], "cost": [0.0]})
     with pytest.raises(Refused, match="needs a numeric target"):
         plan(c, None, 1, objective="best")
     joined = table_of([[0, 0], [0, 1], [1, 0]], (2, 2))

@@ -10,9 +10,9 @@ import pytest
 
 import recombine as rc
 from recombine.core.error import Refused
+from recombine.tables.ask import one_hot
 from recombine.tables.bins import cut, edges
 from recombine.tables.files import COLUMNS, check_names
-from recombine.tables.forecast import one_hot
 from recombine.tables.lists import combinations_of
 from recombine.tables.read import FACTORS, from_rows, read
 
@@ -186,7 +186,7 @@ GOOD = {"a": ["x", "y", "x", "y"], "b": ["1", "2", "2", "1"], "y": [1.0, 2.0, 3.
         ({"w": list("wxyz")}, {"weights": "w"}, "positive numbers"),
         ({"w": [1, 0, 1, 2]}, {"weights": "w"}, "positive numbers"),
         ({}, {"factors": ["a=quantile:2", "b"]}, "need numbers"),
-        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=quantile:1"]}, "whole number of 2 or more"),
+        ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=quantile:1"]}, "whole number >= 2"),
         ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=edges:3,2,1"]}, "increasing edges"),
         ({"b": [1, 2, 3, 3]}, {"factors": ["a", "b=edges:0,1,2"]}, "leave out the value 3"),
         ({"b": [1, 1, 1, 3]}, {"factors": ["a", "b=quantile:3"]}, "cannot be equally full"),
@@ -220,12 +220,12 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path):
         assert "\n" not in str(caught.value)
 
     refused("a.csv", b"", "is empty")
-    refused("b.csv", b"a,b\n", "0 rows")
+    refused("b.csv", b"a,b\n", "two or more rows; got 0")
     refused("c.csv", b"a;b;y\n1;2;3\n1;3;4\n", "Is the separator ';'", factors=["a", "b"])
     refused("d.csv", "a,b\né,2\n".encode("latin-1"), "not text in utf-8")
     refused("e.csv", b"a,b\n1,2\n1,2,3,4\n", "cannot be read as csv")
     refused("f.xlsx", b"PK", "is a spreadsheet; a table is read from .* Save it as CSV")
-    refused("f.odd", b"a,b\n", "no format that is known .* Save it as CSV")
+    refused("f.odd", b"a,b\n", "of unknown format; .* Save it as CSV")
     refused("f.csv", b"PK\x03\x04", "f.csv is a spreadsheet or a ZIP archive although")
     refused("o.csv", gzip.compress(b"a,b\n"), "o.csv is gzipped although its name ends in .csv")
     refused("q.csv", b"a" * 200_000 + b",b\n1,2\n", "cannot be read as csv: field larger than")

@@ -1,4 +1,4 @@
-"""What would help: combinations to collect, cures with claims that measured them, or nothing."""
+"""Advice: combinations to collect, or changes of the model with the claims that tested them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
 from recombine.tables.certify import certify
 
-LARGEST = 50_000  # training combinations up to which a plan is made
-ASKED = 4_000  # combinations that may be collected, at random among more
-REFEREE = 1_500  # training combinations up to which the plan is made with a fitted referee
+LARGEST = 50_000  # most training combinations for a plan
+QUERIES = 4_000  # most candidates of a plan, drawn at random
+REFEREE = 1_500  # most training combinations for a plan with a fitted referee
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to do, what is known about its effect, and the claims that measured it."""
+    """One thing to do, its expected gain, and the claims that tested it."""
 
     kind: str  # data, model or nothing
     sentence: str
@@ -68,8 +68,8 @@ CURES: dict[str, tuple[Advice, ...]] = {
     "leaking adder": (
         Advice(
             "model",
-            "Lower the memory of whole combinations: a shallower network, richer feature learning "
-            "or less weight decay, which acts as memory.",
+            "Reduce memorization of whole combinations: a shallower network, richer feature "
+            "learning, or less weight decay, which acts like memorization.",
             claims=(
                 "lippl2025.memorization_leaks",
                 "lippl2025.ridge_is_extra_memorization",
@@ -80,7 +80,7 @@ CURES: dict[str, tuple[Advice, ...]] = {
     "shortcut learner": (
         Advice(
             "model",
-            "Train with squared error instead of cross-entropy, which takes shortcuts more often.",
+            "Train with squared error instead of cross-entropy, which favors shortcuts.",
             claims=(
                 "lippl2025.squared_error_avoids_the_shortcut",
                 "lippl2025.cross_entropy_takes_the_shortcut",
@@ -118,8 +118,8 @@ CURES: dict[str, tuple[Advice, ...]] = {
         Advice(
             "nothing",
             "No sum or product over factors that training determines is right at the unseen "
-            "combinations, so no change of model or loss is known to help. New combinations are "
-            "needed.",
+            "combinations, so no change of model or loss is known to help. Collect new "
+            "combinations.",
             claims=("lippl2025.context_substitution_is_impossible",),
         ),
     ),
@@ -136,8 +136,8 @@ CURES: dict[str, tuple[Advice, ...]] = {
 
 IMPOSSIBLE = Advice(
     "nothing",
-    "No change of model or loss can help: by theorem, sums over factors that agree on all training "
-    "combinations differ at most of the unseen ones. New combinations are needed.",
+    "No change of model or loss can help: sums over factors that agree on all training "
+    "combinations provably differ at most unseen ones. Collect new combinations.",
     claims=(
         "wiedemer2023.the_certificate_tells_supports_apart",
         "lippl2025.context_substitution_is_impossible",
@@ -146,7 +146,7 @@ IMPOSSIBLE = Advice(
 
 
 def cures(diagnosis: str, evidence: Evidence) -> tuple[Advice, ...]:
-    """Changes of model or loss for a diagnosis, or why there are none."""
+    """Changes of model or loss for a diagnosis, or the reason why none can help."""
     if diagnosis == "support does not determine it" and evidence.determined < 0.5:
         return (IMPOSSIBLE,)
     return CURES[diagnosis]
@@ -155,8 +155,7 @@ def cures(diagnosis: str, evidence: Evidence) -> tuple[Advice, ...]:
 def planned(sample: Sample, diagnosis: str, budget: int, seed: int = 0) -> list[Advice]:
     """Advise which combinations to collect, with the expected gain over random ones.
 
-    Where training leaves combinations undetermined, the plan determines the most; elsewhere it
-    lowers the expected error.
+    If some are undetermined, the plan determines the most; otherwise it lowers the expected error.
     """
     training = sample.training
     if (
@@ -166,18 +165,15 @@ def planned(sample: Sample, diagnosis: str, budget: int, seed: int = 0) -> list[
         or not len(training.unseen)
     ):
         return []
-    asked = training.unseen
-    if len(asked) > ASKED:
-        asked = asked[np.sort(np.random.default_rng(seed).permutation(len(asked))[:ASKED])]
+    queries = training.unseen
+    if len(queries) > QUERIES:
+        queries = queries[np.sort(np.random.default_rng(seed).permutation(len(queries))[:QUERIES])]
     try:
-        certificate = certify(training, 1, asked, seed=seed)
+        certificate = certify(training, 1, queries, seed=seed)
+        objective = "error" if certificate.determined.all() else "determined"
         forecast = None
-        if not certificate.determined.all():
-            objective = "determined"
-        else:
-            objective = "error"
-            if sample.kind == "number" and len(training.cells) <= REFEREE:
-                forecast = forecasts.forecast(training, asked, network="", seed=seed)
+        if objective == "error" and sample.kind == "number" and len(training.cells) <= REFEREE:
+            forecast = forecasts.forecast(training, queries, network="", seed=seed)
         plan = plans.plan(certificate, forecast, budget, objective=objective, seed=seed)
     except Refused:
         return []  # the table is too small or too large to plan for

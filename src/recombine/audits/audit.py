@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -19,14 +19,17 @@ from recombine.audits.layers import inside
 from recombine.audits.models import from_model, from_observed
 from recombine.audits.reasons import reasons
 from recombine.audits.referee import referee
-from recombine.audits.sample import Sample, Score, from_predictions
+from recombine.audits.rows import from_predictions
+from recombine.audits.sample import Sample, Score, finite_rows
 from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
-from recombine.tables.lists import frame
+from recombine.tables.forecast import tolerance as parse_tolerance
+from recombine.tables.lists import finite, frame, text_table
+from recombine.tables.table import generator
 
-SHOWN = 8  # cells and groups that are printed
+SHOWN = 8  # combinations that are printed
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +49,11 @@ class Audit(Findings):
             "rows": self.sample.table.rows,
             "factors": dict(zip(self.sample.table.columns, self.sample.table.shape, strict=True)),
             "kind": self.sample.kind,
-            "tolerance": _finite(self.tolerance),
+            "tolerance": finite(self.tolerance),
             "diagnosis": self.diagnosis,
             "meaning": self.rule.meaning,
             "rule": self.rule.when,
-            "errors": {k: list(map(_finite, v)) for k, v in self.overall.items()},
+            "errors": {k: list(map(finite, v)) for k, v in self.overall.items()},
             "counts": self.counts,
             "reasons": [r.to_dict() for r in self.reasons],
             "advice": [a.to_dict() for a in self.advice],
@@ -93,13 +96,8 @@ class Audit(Findings):
         heads = [
             h for h in columns if h not in ("low", "high", "train_rows", "train_error", "thin")
         ]
-        table = [heads, *([_text(columns[h][i]) for h in heads] for i in range(len(rows)))]
-        widths = [max(len(row[c]) for row in table) for c in range(len(heads))]
-        lines += ["", "Worst combinations:"]
-        lines += [
-            "  ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)).rstrip()
-            for row in table
-        ]
+        table = [[_text(columns[h][i]) for h in heads] for i in range(len(rows))]
+        lines += ["", "Worst combinations:", *text_table(heads, table, len(heads), indent="")]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -126,20 +124,20 @@ def audit(
 ) -> Audit:
     """Audit a model: `audit(model, table, train=mask)`, or a file of predictions.
 
-    - model: a torch module, an object with `predict`, a function, an array of predictions, what
-      `observe` returned, or `None` if the data has a column of predictions
+    - model: a torch module, an object with `predict`, a function, an array of predictions, the
+      result of `observe`, or `None` if the data has a column of predictions
     - data: a table of factor columns: a `Table`, a path, a dataframe or a mapping of columns
     - train: a column whose value `train` marks training rows, a mask, a file of a mask, or a table
       of training rows
     - factors, target, prediction: columns; factors default to all others
-    - inputs: what the model is given, one row each; by default codes of the factors
+    - inputs: of the model, one per row; by default factor codes
     - targets: an array of targets instead of a column: numbers, class numbers, vectors or images
     - classes: take a numeric target column for class labels
-    - score: `absolute`, `squared`, `zero_one`, or a function that gets targets and predictions,
-      (rows, outputs) each, and returns one error per row
-    - tolerance: how large the mean error of a right combination may be: `0.5sd`, in standard
+    - score: `absolute`, `squared`, `zero_one`, or a function of targets and predictions, both
+      (rows, outputs), that returns one error per row
+    - tolerance: largest mean error of a combination that counts as right: `0.5sd`, in standard
       deviations of the target, or a number in units of the score
-    - budget: combinations that the advice may ask for; 0 makes no plan
+    - budget: most combinations that the advice may suggest to collect; 0 makes no plan
     """
     observed = hasattr(model, "split") and hasattr(model, "outputs_on")
     names = {"data": data, "train": train, "factors": factors, "target": target}
@@ -180,11 +178,9 @@ def judge(
 ) -> Audit:
     """Audit a sample of targets and predictions."""
     if not isinstance(budget, int) or budget < 0:
-        raise Refused(f"The budget needs 0 or more combinations; got {budget}.")
-    if seed < 0:
-        raise Refused(f"The seed needs 0 or more; got {seed}.")
+        raise Refused(f"audit() needs budget >= 0; got budget={budget}.")
+    rng = generator(seed)
     _check(sample)
-    rng = np.random.default_rng(seed)
     cells, cell = len(sample.cells), sample.cell
     error = sample.errors(score)
     away = np.where(sample.judged, error, np.nan)
@@ -238,15 +234,15 @@ def judge(
 
 
 def _check(sample: Sample) -> None:
-    truth = sample.truth[np.isfinite(sample.truth).all(axis=1)]
+    truth = sample.truth[finite_rows(sample.truth)]
     if not len(truth):
         raise Refused(
-            "No row has a target, so nothing can be judged; name its column with target=…. "
-            "Training rows alone may have one."
+            "No row has a target, so nothing can be judged; name its column with target=…. It is "
+            "enough if training rows have one."
         )
     if not np.ptp(truth, axis=0).any():
         raise Refused(
-            "All targets are equal, so there is nothing to predict; audit another target."
+            "All targets are equal, so there is nothing to predict; choose another target."
         )
     if clash := [name for name in sample.table.columns if name in CELL]:
         raise Refused(
@@ -256,26 +252,16 @@ def _check(sample: Sample) -> None:
 
 
 def within(tolerance: str | float, sample: Sample, score: Score | None) -> float:
-    """The tolerance in units of the score; half of the answers wrong for classes."""
-    text = str(tolerance).strip()
-    try:
-        amount = float(text.removesuffix("sd"))
-    except ValueError:
-        amount = -1.0
-    if not amount > 0 or not isfinite(amount):
-        raise Refused(
-            f"The tolerance needs a positive number such as 0.5sd or 3; got {tolerance!r}."
-        )
-    if not text.endswith("sd"):
-        return amount
-    if sample.kind == "classes" or score == "zero_one":
+    """The tolerance in units of the score; a relative one is an error rate of 0.5 for classes."""
+    parsed = parse_tolerance(tolerance)
+    if parsed.relative and (sample.kind == "classes" or score == "zero_one"):
         return 0.5
-    limit = amount * sample.scale
-    return limit**2 if score == "squared" else limit
+    limit = parsed.absolute(sample.scale)
+    return limit**2 if parsed.relative and score == "squared" else limit
 
 
 def _determined(sample: Sample) -> tuple[Mask, Array]:
-    """Which combinations training determines at order 1, and the noise amplification."""
+    """Which combinations training determines at order 1, and their noise amplification."""
     cells = sample.cells
     determined, margin = np.ones(len(cells), dtype=bool), np.full(len(cells), np.nan)
     if sample.seen is None or sample.train is None or sample.seen.all():
@@ -286,21 +272,10 @@ def _determined(sample: Sample) -> tuple[Mask, Array]:
     return determined, margin
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if isfinite(value) else None
-
-
 def _group(g: Group) -> dict[str, Any]:
-    return {
-        "levels": dict(zip(g.factors, g.levels, strict=True)),
-        "rows": g.rows,
-        "combinations": g.combinations,
-        "error": g.error,
-        "ratio": g.ratio,
-        "low": g.low,
-        "high": _finite(g.high),
-        "worse": g.worse,
-    }
+    values = asdict(g) | {"high": finite(g.high)}
+    del values["factors"]
+    return values | {"levels": dict(zip(g.factors, g.levels, strict=True))}
 
 
 def _text(value: Any) -> str:

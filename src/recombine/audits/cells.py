@@ -17,15 +17,15 @@ from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 
 LEVEL = 0.95
-THIN = 5  # rows below which a cell, and combinations below which a group, is never significant
+THIN = 5  # a cell of fewer rows, or a group of fewer combinations, is never significant
 REPLICATES = 400
-CLUSTERS = 20_000  # combinations beyond which random sets of them are resampled together
-ENTRIES = 4_000_000  # of a table of clusters by groups
+CLUSTERS = 20_000  # most clusters to resample; more combinations are put together at random
+ENTRIES = 4_000_000  # most entries of a table of clusters by groups
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Mean error of each combination with an interval that holds for all of them at once."""
+    """Mean error of each combination, with simultaneous intervals."""
 
     rows: NDArray[np.int64]
     mean: Array  # nan without rows
@@ -38,12 +38,21 @@ class Errors:
         return self.rows < THIN
 
 
+def group_means(values: Array, group: NDArray[Any], groups: int) -> tuple[Array, NDArray[np.int64]]:
+    """Mean of the rows of each group, 0 where it is empty, and the number of its rows."""
+    count = np.bincount(group, minlength=groups)
+    sums = np.empty((groups, values.shape[1]))
+    for c, column in enumerate(values.T):
+        sums[:, c] = np.bincount(group, column, minlength=groups)
+    return sums / np.maximum(count, 1)[:, None], count
+
+
 def by_cell(errors: Array, cell: NDArray[np.int64], cells: int) -> Errors:
     """Average errors over the rows of each combination; rows with nan are left out.
 
     Intervals come from the rows of the combination: exact binomial ones for errors of 0 and 1,
-    Student's otherwise. Their level is Šidák's for all combinations that are not thin, which are
-    independent samples. Thin combinations have the widest interval that is possible.
+    Student's otherwise. Their level has Šidák's correction for all combinations that are not thin,
+    which are independent samples. Thin combinations have the widest possible interval.
     """
     good = np.isfinite(errors)
     error, at = errors[good], cell[good]
@@ -82,11 +91,11 @@ class Group:
     low: float  # of the ratio, simultaneous over all groups
     high: float
     worse: bool
-    """Whether the ratio is above 1 with all uncertainty; for pairs, also above both levels'."""
+    """Whether the interval lies above 1; for a pair, also above the ratios of both levels."""
 
     def __str__(self) -> str:
         names = " & ".join(f"{f}={v}" for f, v in zip(self.factors, self.levels, strict=True))
-        return f"{names} costs {self.ratio:.3g} × [{self.low:.3g}, {self.high:.3g}]"
+        return f"{names} ({self.ratio:.3g} × [{self.low:.3g}, {self.high:.3g}])"
 
 
 def by_group(
@@ -103,8 +112,8 @@ def by_group(
     - names, labels: of the factors and their levels
 
     Combinations are resampled, since rows of one combination share its error. A group that is
-    missing from a replicate is left out of that replicate. Intervals are simultaneous: the largest
-    deviation of a logarithm over all groups, in units of its spread, gives the width of all.
+    missing from a replicate is left out of it. Intervals are simultaneous: their width is a
+    quantile of the largest standardized deviation of the log ratio over all groups.
     """
     good = np.isfinite(errors)
     summed = np.bincount(cell[good], errors[good], minlength=len(z)).astype(np.float64)
@@ -175,7 +184,7 @@ def _resampled(
     weights: Array,
     base: Array,
 ) -> tuple[Array, Array, NDArray[np.int64], Array, Array]:
-    """Mean, spread of the log ratio, combinations, rows and log ratio replicates of each group."""
+    """Mean, spread of the log ratio, combinations, rows and replicated log ratio of each group."""
     clusters = weights.shape[1]
     at = cluster * groups + group
     sums = np.bincount(at, total, minlength=clusters * groups).reshape(clusters, groups)
@@ -197,7 +206,7 @@ def _resampled(
 def mean_error(
     errors: Array, cell: NDArray[np.int64], cells: int, rng: Generator
 ) -> tuple[float, float, float]:
-    """Mean error with its interval, combinations resampled."""
+    """Mean error with its interval, from resampled combinations."""
     good = np.isfinite(errors)
     if not good.any():
         return float("nan"), float("nan"), float("nan")

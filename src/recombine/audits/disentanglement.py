@@ -1,9 +1,9 @@
-"""Published scores of disentanglement, from a matrix of codes and factors that may be dependent.
+"""Published disentanglement scores, for factors that may be dependent.
 
-Grids with missing combinations make factors dependent, and a code of one factor then carries
-information about the others. Where two factors are dependent, the information of a code about a
-factor is at most its information given the code's own factor; for independent factors that is
-never smaller, so complete balanced grids give the published definitions.
+Missing combinations make factors dependent, and a code of one factor then carries information about
+the others. Let a code's main factor be the one that it informs about most. For a factor dependent
+on it, information is capped by the conditional information given the main factor. For independent
+factors the cap is never smaller, so complete balanced grids give the published definitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recombine.audits.factors import Factors
 from recombine.tables.conjunctions import Array
 
 BINS = 20  # of each code, equally wide, as in the published implementations
-FOREST = 4_000  # rows that importances are learned from
+FOREST = 4_000  # most rows that forests are fitted to
 TREES = 20
 INDEPENDENT = 1e-9  # nats of information between factors that count as none
 
@@ -26,7 +26,7 @@ Bins = NDArray[np.int64]
 
 
 def discretize(codes: Array, bins: int = BINS) -> Bins:
-    """Cut every code into equally wide bins; a constant code has one."""
+    """Cut every code into bins of equal width; a constant code has one bin."""
     low, high = codes.min(axis=0), codes.max(axis=0)
     share = (codes - low) / np.where(high > low, high - low, 1)
     return np.asarray(np.minimum((share * bins).astype(np.int64), bins - 1))
@@ -57,9 +57,9 @@ def _mutual(counts: NDArray[np.int64]) -> Array:
 
 
 def _conditional(counts: NDArray[np.int64]) -> Array:
-    """Information of each code about a factor given another, from (codes, given, levels, bins).
+    """Conditional information of each code about a factor, from (codes, condition, levels, bins).
 
-    The bias of counting (Miller and Madow) is taken off.
+    With the bias correction of Miller and Madow.
     """
     total = counts.sum(axis=(1, 2, 3))
     answer = np.zeros(len(counts))
@@ -75,7 +75,7 @@ def _conditional(counts: NDArray[np.int64]) -> Array:
 def information(codes: Array, factors: Factors) -> Array:
     """Mutual information of every code with every factor: (codes, factors), in nats.
 
-    Where factors are dependent it is at most the information given the code's own factor.
+    For dependent factors it is capped by the information given the code's main factor.
     """
     binned, shape, z = discretize(codes), factors.shape, factors.levels
     plain = np.stack([_mutual(counts_of(binned, z[:, f], m)) for f, m in enumerate(shape)], axis=1)
@@ -85,9 +85,9 @@ def information(codes: Array, factors: Factors) -> Array:
         for f in range(len(shape)):
             if f == a or not len(rows) or dependence(factors, a, f) <= INDEPENDENT:
                 continue
-            both = counts_of(binned[:, rows], z[:, a] * shape[f] + z[:, f], shape[a] * shape[f])
-            given = _conditional(both.reshape(len(rows), shape[a], shape[f], BINS))
-            answer[rows, f] = np.minimum(plain[rows, f], given)
+            joint = counts_of(binned[:, rows], z[:, a] * shape[f] + z[:, f], shape[a] * shape[f])
+            cap = _conditional(joint.reshape(len(rows), shape[a], shape[f], BINS))
+            answer[rows, f] = np.minimum(plain[rows, f], cap)
     return answer
 
 
@@ -101,7 +101,7 @@ def dependence(factors: Factors, a: int, b: int) -> float:
 
 
 def mig(mutual: Array, factors: Factors) -> Array:
-    """Mutual information gap of each factor (Chen et al., 2018): best less second code, over H."""
+    """Mutual information gap of each factor (Chen et al., 2018): best minus second code, over H."""
     h = [
         entropy(np.bincount(factors.levels[:, f], minlength=m)) for f, m in enumerate(factors.shape)
     ]
@@ -114,7 +114,7 @@ def _gap(scores: Array) -> Array:
 
 
 def modularity(mutual: Array) -> Array:
-    """Modularity of each code (Ridgeway & Mozer, 2018); nan for a code of nothing.
+    """Modularity of each code (Ridgeway & Mozer, 2018); nan for an uninformative code.
 
     >>> modularity(np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
     [1.0, 0.0]
@@ -128,11 +128,11 @@ def modularity(mutual: Array) -> Array:
 
 
 def sap(codes: Array, factors: Factors, mutual: Array, rng: Generator) -> Array:
-    """Separated attribute predictability of each factor (Kumar et al., 2018): best less second.
+    """Separated attribute predictability of each factor (Kumar et al., 2018): best minus second.
 
     The score of a single code is R² for continuous factors and, for discrete ones, the balanced
-    accuracy of thresholds halfway between the means of the levels, on the other half of the rows.
-    Where factors are dependent, a score is at most the one within levels of the code's own factor.
+    accuracy of thresholds halfway between level means, on the other half of the rows. For dependent
+    factors it is capped by the score within levels of the code's main factor.
     """
     z, shape, top = factors.levels, factors.shape, mutual.argmax(axis=1)
     fit = rng.permutation(len(z)) < len(z) // 2
@@ -151,7 +151,7 @@ def sap(codes: Array, factors: Factors, mutual: Array, rng: Generator) -> Array:
 def _predicted(
     codes: Array, factors: Factors, f: int, group: NDArray[Any], fit: NDArray[np.bool_]
 ) -> Array:
-    """Score of each code for a factor within groups of rows, on the scale of the whole."""
+    """Score of each code for a factor within groups of rows, rescaled to all levels."""
     if factors.names[f] in factors.values:
         return _partial_r2(codes, factors.values[factors.names[f]], group)
     level, levels = factors.levels[:, f], factors.shape[f]
@@ -185,7 +185,7 @@ def _partial_r2(codes: Array, y: Array, group: NDArray[Any]) -> Array:
 
 
 def importances(codes: Array, factors: Factors, rng: Generator) -> Array:
-    """Importance of every code for every factor (codes, factors), from a forest per factor."""
+    """Importance of every code for every factor (codes, factors), from one forest per factor."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
     rows = rng.permutation(len(codes))[:FOREST]

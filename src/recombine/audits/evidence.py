@@ -1,4 +1,4 @@
-"""Measurements of what a model does on unseen combinations, from predictions alone."""
+"""Measure from predictions alone how a model behaves on unseen combinations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.audits.sample import Sample
+from recombine.audits.cells import group_means
+from recombine.audits.sample import Sample, finite_rows
 from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables.certify import certify
@@ -22,15 +23,15 @@ from recombine.tables.network import measure as measure_kernel
 from recombine.tables.table import Table
 
 ROUNDS = 60  # of alternating least squares for a product of factors
-LARGE = 50_000  # combinations beyond which a random part of the unseen ones is looked at
-PART = 5_000
-NEAR = 400  # unseen combinations whose outputs are compared with training targets
-SAME = 0.02  # of the target's standard deviation: outputs closer than this are copies
-LEFT = 3  # degrees of freedom that a regression over unseen combinations must leave
-IMAGE = 16  # outputs that make a vector an image for the superposition index
-CLEAR = 0.95  # R² of a law that makes it unnecessary to look for another
-WIDEST = 3_000  # conjunctions that are fitted
-KERNEL = 2_000  # training combinations up to which a kernel model is compared
+LARGE = 50_000  # combinations beyond which a random sample of
+PART = 5_000  # this size is measured
+NEAR = 400  # most unseen combinations that are compared with training targets
+SAME = 0.02  # largest distance of a copy, in standard deviations of the target
+LEFT = 3  # fewest residual degrees of freedom of a regression
+IMAGE = 16  # fewest outputs of an image, for the superposition index
+CLEAR = 0.95  # R² of a law beyond which no other is tried
+WIDEST = 3_000  # most conjunctions to fit
+KERNEL = 2_000  # most training combinations for the comparison with a kernel model
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +42,15 @@ class Means:
     outputs: Array  # (cells, outputs)
     truth: Array
     seen: Mask
-    shown: Codes  # training combinations, with or without an output
+    train: Codes  # training combinations, with or without an output
     targets: Array  # their mean targets
     shape: tuple[int, ...]
-    images: bool  # whether outputs are images or long vectors; indicators of classes are not
-
-    @property
-    def unseen(self) -> Mask:
-        """Combinations that were not trained on."""
-        return ~self.seen
+    images: bool  # whether outputs are images or long vectors; class indicators are not
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Numbers that the rules of the diagnosis read; nan where one cannot be measured."""
+    """Measurements that the rules of the diagnosis use; nan where one is impossible."""
 
     unseen: int  # unseen combinations with a target
     r2_seen: float = nan
@@ -78,9 +74,9 @@ class Evidence:
     conjunction_truth: float = nan  # the same share of these factors in the targets
     kernel_r2: float = nan  # of the unseen outputs by the kernel model with the best saliences
     leak: float = nan  # slope of that kernel model's answers against the targets
-    copies: float = nan  # share of unseen outputs that equal a training target next to them
+    copies: float = nan  # share of unseen outputs that equal a training target with a common level
     copies_chance: float = nan  # the same share for the true values
-    superposition: float = nan  # R² by training images of the same levels less R² by the truth
+    superposition: float = nan  # R² by training images of the same levels, minus R² by the truth
     superposition_images: float = nan
 
     def numbers(self) -> dict[str, float]:
@@ -92,10 +88,10 @@ class Evidence:
 def gather(sample: Sample, value: Array | None = None) -> Means:
     """Average outputs and targets by combination; classes become indicator columns.
 
-    The unit is a power of two near the spread of the targets, so that squares neither overflow nor
-    vanish.
+    The unit is a power of two near the standard deviation of the targets, so that squares neither
+    overflow nor underflow.
 
-    - value: (cells, outputs) stands in for the targets of combinations without one; nan elsewhere
+    - value: (cells, outputs) replaces missing targets; nan elsewhere
     """
     cells, cell = len(sample.cells), sample.cell
     truth, outputs = sample.truth, sample.outputs
@@ -103,8 +99,9 @@ def gather(sample: Sample, value: Array | None = None) -> Means:
         classes = len(sample.table.classes)
         truth, outputs = (_indicators(v[:, 0], classes) for v in (truth, outputs))
     seen = sample.seen if sample.seen is not None else np.ones(cells, dtype=bool)
-    true, count = _mean(truth, cell, cells, _whole(truth))
-    answers, answered = _mean(outputs, cell, cells, _whole(outputs))
+    rows, predicted = finite_rows(truth), finite_rows(outputs)
+    true, count = group_means(truth[rows], cell[rows], cells)
+    answers, answered = group_means(outputs[predicted], cell[predicted], cells)
     if value is not None:
         use = (count == 0) & np.isfinite(value).all(axis=1)
         true[use], count = value[use], np.where(use, 1, count)
@@ -124,10 +121,6 @@ def gather(sample: Sample, value: Array | None = None) -> Means:
     )
 
 
-def _whole(values: Array) -> Mask:
-    return np.asarray(np.isfinite(values).all(axis=1))
-
-
 def _indicators(numbers: Array, classes: int) -> Array:
     known = np.isfinite(numbers)
     table = np.eye(classes)[np.where(known, numbers, 0).astype(np.int64)]
@@ -135,23 +128,13 @@ def _indicators(numbers: Array, classes: int) -> Array:
     return table[:, 1:] if classes == 2 else table
 
 
-def _mean(
-    values: Array, cell: NDArray[np.int64], cells: int, rows: Mask
-) -> tuple[Array, NDArray[np.int64]]:
-    count = np.bincount(cell[rows], minlength=cells)
-    sums = np.empty((cells, values.shape[1]))
-    for c, column in enumerate(values.T):
-        sums[:, c] = np.bincount(cell[rows], column[rows], minlength=cells)
-    return sums / np.maximum(count, 1)[:, None], count
-
-
 def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
     """Take every measurement that the combinations allow.
 
-    - training: the training rows; what they determine decides whether anybody could be right
+    - training: the training rows, which decide what is determined
     """
     rng = np.random.default_rng(seed)
-    unseen = np.flatnonzero(means.unseen)
+    unseen = np.flatnonzero(~means.seen)
     if not len(unseen):
         return Evidence(0, r2_seen=_r2(means.truth, means.outputs))
     if len(unseen) > LARGE:
@@ -180,7 +163,7 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
     if not means.images:
         numbers |= _conjunction(means, training, some)
     numbers |= _line(truth, outputs)
-    if not numbers["r2_unseen"] >= 0.9:  # what is right needs no model of its errors
+    if not numbers["r2_unseen"] >= 0.9:  # otherwise there are no errors to explain
         numbers |= _kernel(means, z, outputs, truth, seed)
     numbers |= _copies(means, z, outputs, truth, rng)
     if means.images:
@@ -189,7 +172,7 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
 
 
 def _r2(truth: Array, outputs: Array, center: Array | None = None) -> float:
-    """Variance-weighted R²; unseen outputs are compared with the mean of all combinations."""
+    """Variance-weighted R² against a constant, by default the mean of the targets."""
     if not len(truth):
         return nan
     center = truth.mean(axis=0) if center is None else center
@@ -200,8 +183,8 @@ def _r2(truth: Array, outputs: Array, center: Array | None = None) -> float:
 
 def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any]:
     """Find the simplest law that training determines and that predicts the unseen targets."""
-    shown, values = means.shown, means.targets
-    counts = [np.bincount(shown[:, f], minlength=m) for f, m in enumerate(means.shape)]
+    train, values = means.train, means.targets
+    counts = [np.bincount(train[:, f], minlength=m) for f, m in enumerate(means.shape)]
     never = np.any([c[z[:, f]] == 0 for f, c in enumerate(counts)], axis=0)
     numbers: dict[str, Any] = {"never": int(never.sum())}
     best, center = -np.inf, means.truth.mean(axis=0)
@@ -214,18 +197,19 @@ def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any
         except Refused:
             break
         determined = certificate.determined
+        margins = certificate.margin[determined]
         support = {
             "determined": float(determined.mean()),
-            "margin": _median(certificate.margin[determined]),
+            "margin": float(np.median(margins)) if len(margins) else nan,
         }
         if order == 1:
             numbers |= support
         if support["determined"] < 0.5 or determined.sum() < LEFT:
             continue
         name = "a sum over factors" if order == 1 else f"a sum over {order} factors at a time"
-        laws: dict[str, Callable[[], Array]] = {name: partial(_sums, c, shown, values, z)}
+        laws: dict[str, Callable[[], Array]] = {name: partial(_sums, c, train, values, z)}
         if order == 1:
-            laws["a product of factors"] = partial(_product, means.shape, shown, values, z)
+            laws["a product of factors"] = partial(_product, means.shape, train, values, z)
         for name, law in laws.items():
             r2 = _r2(truth[determined], law()[determined], center)
             if r2 > best:
@@ -236,28 +220,22 @@ def _law(means: Means, training: Table, z: Codes, truth: Array) -> dict[str, Any
     return numbers
 
 
-def _median(values: Array) -> float:
-    return float(np.median(values)) if len(values) else nan
-
-
-def _sums(c: Conjunctions, shown: Codes, values: Array, z: Codes) -> Array:
-    """Predict by the sum over conjunctions of least norm that fits the training targets best."""
-    phi = c.matrix(shown)
+def _sums(c: Conjunctions, train: Codes, values: Array, z: Codes) -> Array:
+    """Predict by the minimum-norm least-squares sum over conjunctions."""
+    phi = c.matrix(train)
     gram = (phi.T @ phi).toarray()
     weights = np.linalg.lstsq(gram, phi.T @ values, rcond=1e-10)[0]
     return np.asarray(c.matrix(z) @ weights)
 
 
-def _product(shape: tuple[int, ...], shown: Codes, values: Array, z: Codes) -> Array:
-    """Predict each output by a product of one number per factor, fitted by alternation."""
+def _product(shape: tuple[int, ...], train: Codes, values: Array, z: Codes) -> Array:
+    """Predict each output by a product of one number per factor (alternating least squares)."""
     if values.shape[1] * len(values) > 1 << 25:  # images of many combinations: too slow
         return np.full((len(z), values.shape[1]), values.mean(axis=0))
     size = np.abs(values).mean(axis=0)
     parts = []
     for f, m in enumerate(shape):
-        u = np.zeros((m, values.shape[1]))
-        np.add.at(u, shown[:, f], values)
-        u /= np.maximum(np.bincount(shown[:, f], minlength=m), 1)[:, None]
+        u, _ = group_means(values, train[:, f], m)
         parts.append(u / np.where(size > 0, size, 1) + 1e-3)
     parts[0] *= size
     for _ in range(ROUNDS):
@@ -265,10 +243,10 @@ def _product(shape: tuple[int, ...], shown: Codes, values: Array, z: Codes) -> A
             others = np.ones(values.shape)
             for g in range(len(shape)):
                 if g != f:
-                    others *= parts[g][shown[:, g]]
+                    others *= parts[g][train[:, g]]
             top, below = np.zeros((2, m, values.shape[1]))
-            np.add.at(top, shown[:, f], others * values)
-            np.add.at(below, shown[:, f], others**2)
+            np.add.at(top, train[:, f], others * values)
+            np.add.at(below, train[:, f], others**2)
             parts[f] = top / np.where(below > 1e-12, below, np.inf)
     guess = np.ones((len(z), values.shape[1]))
     for f in range(len(shape)):
@@ -279,30 +257,28 @@ def _product(shape: tuple[int, ...], shown: Codes, values: Array, z: Codes) -> A
 def shares(values: Array, z: Codes, shape: tuple[int, ...]) -> tuple[Array, float]:
     """Share of each factor in the variance over combinations (ω²), and adjusted additive share.
 
-    The share of a factor is what it adds to a sum over the other factors, less what chance adds.
+    The share of a factor is what it adds to a sum over the other factors, minus the expectation
+    under chance.
     """
     n, nothing = len(z), np.full(len(shape), nan)
     center = values - values.mean(axis=0)
     total = float(np.square(center).sum())
     columns = [np.eye(m)[z[:, f]] for f, m in enumerate(shape)]
-    full, width = _residual(columns, center)
+    rest, width = _beyond(columns, center)
+    full = float(np.square(rest).sum())
     if n - width < LEFT or total <= 1e-12 * float(np.square(values).sum()):
         return nothing, nan
     noise = full / (n - width)
     share = nothing.copy()
     for f in range(len(shape)):
-        without, fewer = _residual(columns[:f] + columns[f + 1 :], center)
+        rest, fewer = _beyond(columns[:f] + columns[f + 1 :], center)
+        without = float(np.square(rest).sum())
         share[f] = (without - full - (width - fewer) * noise) / (total + noise)
     return share, 1 - noise / (total / (n - 1))
 
 
-def _residual(columns: list[Array], values: Array) -> tuple[float, int]:
-    rest, rank = _beyond(columns, values)
-    return float(np.square(rest).sum()), rank
-
-
 def _beyond(columns: list[Array], values: Array) -> tuple[Array, int]:
-    """What no sum over some factors explains, and the rank of these sums."""
+    """Residual of the best sum over some factors, and the rank of these sums."""
     x = np.concatenate([np.ones((len(values), 1)), *columns], axis=1)
     gram = x.T @ x
     rank = int(np.linalg.matrix_rank(gram, hermitian=True))
@@ -310,10 +286,10 @@ def _beyond(columns: list[Array], values: Array) -> tuple[Array, int]:
 
 
 def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict[str, Any]:
-    """Find the two factors whose conjunctions carry most of the outputs beyond a sum.
+    """Find the two factors whose conjunctions explain most of the outputs beyond a sum.
 
-    The share of a pair is that of the mean residual of each of its conjunctions in the variance
-    over combinations, less what chance adds where more than two factors leave room to tell.
+    The share of a pair is the variance of the mean residuals of its conjunctions in the variance
+    over combinations, minus the expectation under chance if there are more than two factors.
     """
     z, shape, tables = means.z[rows], means.shape, (means.outputs[rows], means.truth[rows])
     columns = [np.eye(m)[z[:, f]] for f, m in enumerate(shape)]
@@ -326,7 +302,7 @@ def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict
         if left < LEFT or total <= 1e-12 * float(np.square(values).sum()):
             return {}
         for p, (group, (f, g)) in enumerate(zip(groups, pairs, strict=True)):
-            effect, count = _mean(rest, group, shape[f] * shape[g], np.ones(len(z), dtype=bool))
+            effect, count = group_means(rest, group, shape[f] * shape[g])
             energy = float((count[:, None] * effect**2).sum())
             free = int((count > 0).sum()) - shape[f] - shape[g] + 1
             spare = left - free
@@ -347,7 +323,7 @@ def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict
 
 
 def _line(truth: Array, outputs: Array) -> dict[str, float]:
-    """Slope and squared correlation over all outputs together; variance ratio."""
+    """Slope, squared correlation and variance ratio of outputs against targets, all pooled."""
     t, o = truth - truth.mean(axis=0), outputs - outputs.mean(axis=0)
     tt, oo, to = (float((a * b).sum()) for a, b in ((t, t), (o, o), (t, o)))
     if tt <= 0 or len(truth) < LEFT:
@@ -357,11 +333,11 @@ def _line(truth: Array, outputs: Array) -> dict[str, float]:
 
 
 def _kernel(means: Means, z: Codes, outputs: Array, truth: Array, seed: int) -> dict[str, float]:
-    """Compare unseen outputs with the conjunction kernel model that answers most like them."""
-    if outputs.shape[1] > 1 or len(means.shown) > KERNEL or len(z) < LEFT:
+    """Compare unseen outputs with the best-matching kernel model of conjunctions."""
+    if outputs.shape[1] > 1 or len(means.train) > KERNEL or len(z) < LEFT:
         return {}
     y, o = means.targets[:, 0], outputs[:, 0]
-    guess = answer(measure_kernel(means.shown, y, z, o, seed), means.shown, y, z)
+    guess = answer(measure_kernel(means.train, y, z, o, seed), means.train, y, z)
     total = float(np.square(o - o.mean()).sum())
     line = _line(truth, guess[:, None])
     if not total > 0 or not line:
@@ -372,15 +348,17 @@ def _kernel(means: Means, z: Codes, outputs: Array, truth: Array, seed: int) -> 
 def _copies(
     means: Means, z: Codes, outputs: Array, truth: Array, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Share of unseen outputs, and of true values, that equal a training target next to them."""
+    """Share of unseen outputs, and of true values, that equal a training target nearby.
+
+    Nearby training combinations have at least one level in common.
+    """
     rows = rng.permutation(len(z))[:NEAR]
-    shown, values = means.shown, means.targets
-    few = rng.permutation(len(shown))[:PART]
-    shown, values = shown[few], values[few]
+    few = rng.permutation(len(means.train))[:PART]
+    train, values = means.train[few], means.targets[few]
     near = SAME * np.sqrt(max(float(means.truth.var(axis=0).mean()), 1e-300))
     hits = np.zeros(2)
     for i in rows:
-        neighbors = values[(shown == z[i]).any(axis=1)]
+        neighbors = values[(train == z[i]).any(axis=1)]
         for k, v in enumerate((outputs[i], truth[i])):
             if len(neighbors):
                 away = np.sqrt(np.square(neighbors - v).mean(axis=1)).min()
@@ -395,9 +373,9 @@ def _superposition(
     from recombine.diagnostics.superposition import superposed
 
     rows = rng.permutation(len(z))[:NEAR]
-    shown, images = means.shown, means.targets
-    few = np.sort(rng.permutation(len(shown))[:2_000])
-    explained = superposed(outputs[rows], truth[rows], z[rows], shown[few], images[few], rng=rng)
+    few = np.sort(rng.permutation(len(means.train))[:2_000])
+    train, images = means.train[few], means.targets[few]
+    explained = superposed(outputs[rows], truth[rows], z[rows], train, images, rng=rng)
     if not len(explained.images):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Factor columns of any source as level numbers and combinations; continuous ones are binned."""
+"""Read factor columns from any source as level numbers; continuous ones are binned."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Factors:
         return Factors(self.names, self.shape, self.levels[rows], values)
 
     def folds(self, count: int, rng: Generator) -> Numbers:
-        """Deal the combinations into folds such that every level stays in training.
+        """Assign combinations to folds such that every level stays in training.
 
-        A combination that alone carries a level is in no fold (-1).
+        If all combinations of a level are in one fold, one of them is moved to no fold (-1).
         """
         cells = self.cells
         fold = rng.permutation(len(cells)) % count
@@ -71,7 +71,7 @@ class Factors:
 def read(source: Any, rows: int, bins: int = 10) -> Factors:
     """Read factors of `rows` rows: a mapping of columns, a dataframe, an array or a `Table`.
 
-    Columns of many different fractions are continuous and cut into `bins` equally full bins.
+    Columns of many distinct fractions are continuous and cut into `bins` equally full bins.
     """
     if isinstance(source, Factors):
         _same(len(source), rows)
@@ -93,7 +93,7 @@ def read(source: Any, rows: int, bins: int = 10) -> Factors:
         ):
             values[name] = column.to_numpy().astype(np.float64)
             if not np.isfinite(values[name]).all():
-                raise Refused(f"Factor {name!r} is not finite in some row; leave such rows out.")
+                raise Refused(f"Factor {name!r} is not finite in some row; leave out such rows.")
             ends = np.unique(np.quantile(values[name], np.linspace(0, 1, bins + 1)))
             discrete[name] = cut(values[name], ends)[0].tolist()
         else:

@@ -1,4 +1,4 @@
-"""What an audit finds: verdicts and errors of combinations, and what they say in sentences."""
+"""Results of an audit: verdicts and errors of combinations, and sentences about them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
+from recombine.tables.lists import finite
 
 RIGHT, FAILS, UNKNOWN = "right", "fails", "cannot know"
 CELL = (  # columns of a combination
@@ -34,7 +35,7 @@ class Findings:
     errors: Errors  # of rows that the model was not trained on
     training: Errors  # of training rows
     tolerance: float
-    determined: Mask  # of unseen combinations; seen ones are
+    determined: Mask  # by training at order 1; true for seen combinations
     margin: Array
     verdict: NDArray[Any]  # right, fails or cannot know
     basis: NDArray[Any]  # measured, or referee
@@ -59,17 +60,14 @@ class Findings:
 
     @cached_property
     def worse(self) -> Mask:
-        """Combinations whose error exceeds the mean error with all uncertainty; never thin ones."""
+        """Combinations whose interval lies above the mean error; never thin ones."""
         return ~self.errors.thin & (self.errors.low > self.overall["all"][0])
 
     def columns(self, rows: NDArray[np.int64] | None = None) -> dict[str, list[Any]]:
         """Columns of the cell table, the worst combinations first."""
         rows = self.worst if rows is None else rows
-        table, seen = self.sample.table, self.sample.seen
-        names = list(zip(*table.decode(self.sample.cells[rows]), strict=True))
-        answer: dict[str, list[Any]] = {
-            name: list(levels) for name, levels in zip(table.columns, names, strict=True)
-        }
+        seen = self.sample.seen
+        answer: dict[str, list[Any]] = self.sample.table.level_names(self.sample.cells[rows])
         e, nothing = self.errors, [None] * len(rows)
         values = (
             nothing if seen is None else seen[rows].tolist(),
@@ -120,7 +118,7 @@ class Findings:
         if seen is None:
             lines = [
                 "It is not known which rows the model was trained on, so seen and unseen "
-                "combinations are not told apart; mark them with train=…."
+                "combinations cannot be distinguished; mark training rows with train=…."
             ]
         else:
             lines.append(
@@ -131,7 +129,7 @@ class Findings:
             )
             if judged := int((~seen & (self.basis == "referee")).sum()):
                 lines.append(
-                    f"{judged:,} of these have no target; the referee's value stands for it."
+                    f"{judged:,} of these have no target; the referee's value is used instead."
                 )
         for name in ("seen", "unseen") if seen is not None else ("all",):
             value, low, high = self.overall[name]
@@ -140,16 +138,15 @@ class Findings:
                 lines.append(f"Mean error on {name} combinations: {value:.3g}{ends}.")
         if self.sample.coded and self.evidence.r2_seen < HALF:
             lines.append(
-                "The model was given codes of the factors, levels in sorted order; if it "
-                "expects other inputs, pass inputs=…."
+                "The model's inputs were factor codes, levels in sorted order; if it expects "
+                "other inputs, pass inputs=…."
             )
         if self.diagnosis == "composer" and n[FAILS]:
             lines.append("Errors above the tolerance have another cause than new combinations.")
-        worse = [g for g in self.groups if g.worse][:3]
-        if worse:
-            lines.append("; ".join(map(str, worse)) + ".")
+        if worse := [g for g in self.groups if g.worse][:3]:
+            lines.append(f"The error exceeds the mean error most at {', '.join(map(str, worse))}.")
         return lines
 
 
 def _list(values: Array) -> list[float | None]:
-    return [v if isfinite(v) else None for v in values.tolist()]
+    return [finite(v) for v in values.tolist()]

@@ -1,36 +1,38 @@
-"""Geometry of codes by combination: how additive they are, and angles between factors."""
+"""Geometry of codes by combination: additivity, and the overlap of factor directions."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recombine.audits.cells import group_means
 from recombine.audits.factors import Factors
 from recombine.tables.conjunctions import Array
 
 
 def cell_means(codes: Array, factors: Factors) -> tuple[Array, NDArray[np.int64]]:
     """Mean code of each combination and its number of rows."""
-    at, cells = factors.cell, len(factors.cells)
-    size = np.bincount(at, minlength=cells)
-    total = np.zeros((cells, codes.shape[1]))
-    np.add.at(total, at, codes)
-    return total / size[:, None], size
+    return group_means(codes, factors.cell, len(factors.cells))
 
 
 def design(factors: Factors) -> Array:
-    """Indicators of the levels of all combinations, after a constant."""
+    """Design matrix of all combinations: a constant, then level indicators."""
     z = factors.cells
     columns = [np.eye(m)[z[:, f]][:, 1:] for f, m in enumerate(factors.shape)]
     return np.concatenate([np.ones((len(z), 1)), *columns], axis=1)
 
 
-def shares(codes: Array, factors: Factors) -> tuple[float, float]:
-    """Share of the variance between combinations that is additive; share within combinations."""
-    means, size = cell_means(codes, factors)
+def additive_fit(x: Array, means: Array, size: NDArray[np.int64]) -> Array:
+    """Coefficients of the least-squares fit to mean codes, weighted by their rows."""
     weight = np.sqrt(size)[:, None]
+    return np.asarray(np.linalg.lstsq(weight * x, weight * means, rcond=None)[0])
+
+
+def shares(codes: Array, factors: Factors) -> tuple[float, float]:
+    """Additive share of the variance between combinations, and share within combinations."""
+    means, size = cell_means(codes, factors)
     x = design(factors)
-    fitted = x @ np.linalg.lstsq(weight * x, weight * means, rcond=None)[0]
+    fitted = x @ additive_fit(x, means, size)
     between = _energy(means, size)
     rest = float((size[:, None] * (means - fitted) ** 2).sum())
     whole = float(((codes - codes.mean(axis=0)) ** 2).sum())
@@ -43,10 +45,9 @@ def held_out_additivity(codes: Array, factors: Factors, fold: NDArray[np.int64])
     means, size = cell_means(codes, factors)
     x, guess = design(factors), np.full(means.shape, np.nan)
     for k in range(int(fold.max(initial=-1)) + 1):
-        train, weight = fold != k, np.sqrt(size[fold != k])[:, None]
+        train = fold != k
         if train.any() and not train.all():
-            fitted = np.linalg.lstsq(weight * x[train], weight * means[train], rcond=None)[0]
-            guess[fold == k] = x[fold == k] @ fitted
+            guess[~train] = x[~train] @ additive_fit(x[train], means[train], size[train])
     rows = ~np.isnan(guess).any(axis=1)
     if rows.sum() < 2:
         return float("nan")
@@ -59,15 +60,14 @@ def overlaps(codes: Array, factors: Factors) -> Array:
     """Overlap of the directions of every two factors: 0 if orthogonal, 1 if the same.
 
     tr(A B) / sqrt(tr(A²) tr(B²)) for the covariances A and B of two factors' main effects, which
-    are fitted jointly and so are not mixed up by missing combinations.
+    are fitted jointly and therefore not confounded by missing combinations.
     """
     means, size = cell_means(codes, factors)
-    weight, x = np.sqrt(size)[:, None], design(factors)
-    fitted = np.linalg.lstsq(weight * x, weight * means, rcond=None)[0]
+    fitted = additive_fit(design(factors), means, size)
     effects, start = [], 1
     for f, m in enumerate(factors.shape):
         levels = np.concatenate([np.zeros((1, codes.shape[1])), fitted[start : start + m - 1]])
-        levels = levels[np.unique(factors.levels[:, f])]  # others were not fitted
+        levels = levels[np.unique(factors.levels[:, f])]  # absent levels have no effect
         effects.append(levels - levels.mean(axis=0))
         start += m - 1
     k = len(effects)

@@ -1,4 +1,4 @@
-"""Reasons inside a torch module: how its layers represent combinations, and what papers measure."""
+"""Reasons inside a torch module: the additivity of its layers, and the papers' diagnostics."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from recombine.audits import geometry
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
-from recombine.audits.sample import Sample, is_module, tensor_of
+from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
-from recombine.tables.forecast import one_hot
+from recombine.tables.ask import is_module, one_hot
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recombine.core.diagnostic import Observed
 
-ROWS = 2_000  # that layers are read on
-WIDTH = 64  # principal directions of a layer
-LAYERS = 6  # that are reported, evenly spaced from the first to the last
-CELLS = 1_024  # combinations that the papers' diagnostics are given
-# Diagnostics of the papers, if they apply, and a sentence for each score that is reported.
+ROWS = 2_000  # most rows that layers are evaluated on
+WIDTH = 64  # most principal directions of a layer
+LAYERS = 6  # most layers to report, evenly spaced from the first to the last
+CELLS = 1_024  # most combinations for the papers' diagnostics
+# Diagnostics of the papers, and a sentence for each score that is reported.
 MEASURED = {
     "factorization": "liang2025",
     "transport": "liang2025",
@@ -55,9 +55,9 @@ SENTENCES = {
 
 
 def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -> list[Reason]:
-    """Reasons that need the module itself; none for anything else.
+    """Reasons that need the module itself; none for other models.
 
-    - observed: the model on a task; otherwise combinations of the sample stand for the task
+    - observed: the model on a task; by default a task is built from the sample's combinations
     """
     if not is_module(sample.model):
         return []
@@ -68,20 +68,20 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
         try:
             task = observed or on_combinations(sample, sample.model, x, seed)
         except (Refused, RuntimeError):
-            task = None  # outputs in another form than the targets
+            task = None  # outputs and targets differ in form
         measured = task_reasons(task) if task else []
         return [*layer_reasons(sample, sample.model, x, seed), *measured]
 
 
 def inputs_of(sample: Sample) -> Tensor:
-    """What the module was given: one row for each of the first rows of the table."""
+    """Inputs of the module: for the table's first rows, or for all if they are factor codes."""
     codes = one_hot(sample.table, sample.table.codes)
     x = tensor_of(codes if sample.inputs is None else sample.inputs, sample.model)
     return x.to(next(sample.model.parameters(), x).device)
 
 
 def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
-    """For some layers, the R² of sums over factors for mean features of held-out combinations."""
+    """Additivity of some layers: R² of sums over factors on held-out combinations."""
     import torch
 
     from recombine.diagnostics.kernels import all_features
@@ -98,12 +98,12 @@ def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> lis
         names = stages(model, x)[1:]  # the first is the input
         some = np.unique(np.linspace(0, len(names) - 1, min(LAYERS, len(names))).round())
         for name, features in all_features(model, x, [names[int(i)] for i in some]):
-            if name not in scores:  # a very wide layer comes in pieces
+            if name not in scores:  # very wide layers come in pieces; the first is enough
                 code = features.flatten(1).double().cpu().numpy()
                 code = _leading(code - code.mean(axis=0), rng)
                 scores[name] = geometry.held_out_additivity(code, z, fold)
     except (Refused, RuntimeError):
-        pass  # a model whose parts cannot be read one by one
+        pass  # the layers of this model cannot be evaluated one by one
     return [
         Reason(
             f"layer {name}",
@@ -118,7 +118,7 @@ def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> lis
 
 
 def _leading(x: Any, rng: np.random.Generator) -> Any:
-    """Project centered rows on their leading directions, found by random projection."""
+    """Project centered rows on their leading directions, by randomized SVD."""
     if x.shape[1] <= WIDTH:
         return x
     sketch = x @ rng.standard_normal((x.shape[1], 2 * WIDTH))
@@ -129,7 +129,7 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
 
 
 def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> Observed:
-    """The module on a task whose points are the combinations, each with its first input."""
+    """Observe the module on a task of the combinations, each with its first input."""
     import torch
 
     from recombine.core.diagnostic import Observed, predict
@@ -166,7 +166,7 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
 
 
 def task_reasons(observed: Observed) -> list[Reason]:
-    """Measure a model on a task by the diagnostics of the papers, as far as they apply."""
+    """Measure a model on a task by those diagnostics of the papers that apply."""
     from recombine.core.registry import find
 
     reasons = []

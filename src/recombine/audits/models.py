@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recombine.audits.rows import listed, marked, rows_of
 from recombine.audits.sample import (
     Sample,
     array_of,
-    is_module,
-    listed,
-    marked,
-    rows_of,
-    said,
+    check_finite,
+    check_rows,
+    described,
     tensor_of,
 )
 from recombine.core.error import Refused
 from recombine.core.space import Mask
+from recombine.tables.ask import answers_of, is_module, one_hot
 from recombine.tables.conjunctions import Array
-from recombine.tables.forecast import answers_of, one_hot
-from recombine.tables.lists import names_of
 from recombine.tables.read import read
 from recombine.tables.table import Table, name_of
 
@@ -50,9 +48,9 @@ def from_model(
     - model: a torch module, an object with `predict`, a function of a batch, or an array of
       predictions
     - data: a `Table`, or factor columns and perhaps a target column in any form that `read` takes
-    - inputs: what the model is given, one row each; by default codes of the factors
-    - targets: an array of targets, where they are not a column: numbers, class labels or images
-    - train: as for `rows_of`. Rows of a training table have no inputs but the codes of factors
+    - inputs: of the model, one per row; by default factor codes
+    - targets: an array of targets, if they are not a column: numbers, class labels or images
+    - train: as for `rows_of`. Rows of a training table have only factor codes as inputs
     - classes: take numeric targets for class labels
     """
     mask: Mask | None
@@ -75,12 +73,12 @@ def from_model(
     with _mode_restored(model):
         answers = _outputs(model, table, inputs, table.rows - appended)
     outputs, shape = _as_targets(answers, table, shape)
-    asked = model if callable(model) or hasattr(model, "predict") else None
-    return Sample(table, outputs, mask, shape, asked, inputs)
+    runnable = model if callable(model) or hasattr(model, "predict") else None
+    return Sample(table, outputs, mask, shape, runnable, inputs)
 
 
 def _mode_restored(model: Any) -> AbstractContextManager[None]:
-    """Leave a module in the mode it was in, so that its training can go on."""
+    """Restore a module's training mode afterwards."""
     if not is_module(model):
         return nullcontext()
     from recombine.diagnostics.kernels import evaluated
@@ -102,14 +100,11 @@ def _joined(table: Table, train: Table) -> Table:
 def _with_targets(
     table: Table, targets: Any, classes: bool = False
 ) -> tuple[Table, tuple[int, ...]]:
-    """Put an array of targets into a table; text and whole numbers of one column are classes."""
+    """Put an array of targets into a table; one column of text or whole numbers is classes."""
     if targets is None:
         return table, () if table.y is None or table.y.shape[1] == 1 else table.y.shape[1:]
     y = np.asarray(array_of(targets))
-    if y.shape[:1] != (table.rows,):
-        raise Refused(
-            f"The targets have shape {y.shape} for {table.rows:,} rows; give one per row."
-        )
+    check_rows(y.shape, table.rows, "The targets have", "give one per row")
     if y.dtype == object and any(isinstance(v, float) and v == v for v in y.ravel().tolist()):
         y = np.where(y == None, np.nan, y)  # noqa: E711 (elementwise)
         y = y.astype(np.float64) if all(isinstance(v, int | float) for v in y.ravel()) else y
@@ -118,11 +113,12 @@ def _with_targets(
     try:
         flat = y.reshape(len(y), -1).astype(np.float64)
     except (TypeError, ValueError) as problem:
-        raise Refused(f"The targets are not an array of numbers: {said(problem)}.") from problem
+        why = described(problem)
+        raise Refused(f"The targets are not an array of numbers: {why}.") from problem
     if np.isinf(flat).any():
         raise Refused("The targets are infinite in some row; give finite numbers.")
-    named = tuple(f"target{i}" for i in range(flat.shape[1])) if flat.shape[1] > 1 else ("target",)
-    return replace(table, y=flat, targets=named, classes=()), y.shape[1:] if y.ndim > 1 else ()
+    names = tuple(f"target{i}" for i in range(flat.shape[1])) if flat.shape[1] > 1 else ("target",)
+    return replace(table, y=flat, targets=names, classes=()), y.shape[1:]
 
 
 def _with_classes(table: Table, labels: list[Any]) -> Table:
@@ -139,32 +135,33 @@ def _with_classes(table: Table, labels: list[Any]) -> Table:
 
 
 def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
-    """Answers of the model; whatever it raises becomes one sentence.
+    """Outputs of the model; whatever it raises is refused in one sentence.
 
-    - rows: rows that have an input; the model answers all of them if inputs are factor codes
+    - rows: number of rows with an input; factor codes exist for all rows of the table
     """
     answers = None if callable(model) else array_of(model)
     if isinstance(answers, np.ndarray):
         return _counted(answers, rows)
     if isinstance(model, str | Path):
         raise Refused(
-            f"audit() opens no model files, such as {Path(model).name}. Load the model yourself "
-            "(safetensors, or torch.load with weights_only=True) and pass the object."
+            f"audit() does not open model files such as {Path(model).name}. Load the model "
+            "yourself (safetensors, or torch.load with weights_only=True) and pass the object."
         )
     try:
         if inputs is None and is_module(model):
             return _run(model, one_hot(table, table.codes), table.rows)
         if inputs is None:
-            return _counted(answers_of(model, table, table.codes, names_of(table)), table.rows)
+            return _counted(answers_of(model, table, table.codes), table.rows)
         return _run(model, inputs, rows)
     except Refused:
         raise
     except Exception as problem:
-        what = "batches of inputs" if inputs is not None else "codes of the factors"
-        more = "" if inputs is not None else "; pass inputs=… if it needs others"
+        what, more = "batches of inputs", ""
+        if inputs is None:
+            what, more = "factor codes", "; pass inputs=… if it needs others"
         raise Refused(
-            f"The model raised {said(problem)}. It is called on {what} and must return one row per "
-            f"input{more}."
+            f"The model raised {described(problem)}. It is called on {what} and must return one "
+            f"row per input{more}."
         ) from problem
 
 
@@ -172,10 +169,7 @@ def _run(model: Any, inputs: Any, rows: int) -> Any:
     from recombine.core.diagnostic import predict
 
     x = tensor_of(inputs, model)
-    if x.shape[:1] != (rows,):
-        raise Refused(
-            f"The inputs have shape {tuple(x.shape)} for {rows:,} rows; give one per row."
-        )
+    check_rows(tuple(x.shape), rows, "The inputs have", "give one per row")
     if not is_module(model) and hasattr(model, "predict"):  # which may return names of classes
         return _counted(model.predict(x.flatten(1).cpu().numpy()), rows)
     return _counted(predict(model, x).cpu().numpy(), rows)
@@ -183,16 +177,13 @@ def _run(model: Any, inputs: Any, rows: int) -> Any:
 
 def _counted(answers: Any, rows: int) -> Any:
     out = np.asarray(answers)
-    if out.shape[:1] != (rows,):
-        raise Refused(
-            f"The model returned outputs of shape {out.shape} for {rows:,} rows; it must return "
-            "one row per input."
-        )
+    advice = "it must return one row per input"
+    check_rows(out.shape, rows, "The model returned outputs of", advice)
     return out
 
 
 def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
-    """Bring outputs into the form of the targets; rows at the end that have none are nan."""
+    """Bring outputs into the form of the targets; appended rows without outputs are nan."""
     if table.classes:
         flat, shape = _classes(out, table)[:, None], ()
     else:
@@ -210,7 +201,7 @@ def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, 
                 f"The model returns outputs of shape {out.shape[1:]}, but the targets have shape "
                 f"{shape}."
             )
-        _finite(flat)
+        check_finite(flat, "The model's outputs are")
         shape = shape or (out.shape[1:] if out.ndim > 2 else ())
     filled = np.full((table.rows, flat.shape[1]), np.nan)
     filled[: len(flat)] = flat
@@ -221,17 +212,11 @@ def _sides(shape: tuple[int, ...]) -> list[int]:
     return [side for side in shape if side > 1]  # a single channel may be left out
 
 
-def _finite(flat: Any) -> None:
-    if not np.isfinite(flat).all():
-        bad = int((~np.isfinite(flat)).any(axis=1).sum())
-        raise Refused(f"The model's outputs are not finite in {bad:,} of {len(flat):,} rows.")
-
-
 def _classes(out: Any, table: Table) -> Array:
     """Class numbers from names, numbers, or one column of scores per class."""
     flat, names = out.reshape(len(out), -1), table.classes
     if out.ndim == 2 and flat.shape[1] == len(names) and flat.dtype.kind in "iuf":
-        _finite(flat)
+        check_finite(flat, "The model's outputs are")
         return np.asarray(flat.argmax(axis=1), dtype=np.float64)
     if flat.shape[1] != 1:
         raise Refused(
@@ -251,7 +236,7 @@ def _classes(out: Any, table: Table) -> Array:
 
 
 def from_observed(observed: Observed) -> Sample:
-    """Take the query points of a task; those within the support count as trained on."""
+    """Take the query points of a task; those in the support count as trained on."""
     space, query = observed.task.space, observed.split.query
     columns: dict[str, Any] = {}
     names = []
@@ -262,9 +247,7 @@ def from_observed(observed: Observed) -> Sample:
             columns[name] = block[:, d].astype(np.int64) if f.levels is not None else block[:, d]
             names.append(name if f.levels is not None else f"{name}=quantile:{BINS}")
     table = read(columns, names)
-    y = query.y.detach().cpu().numpy()
-    table, shape = _with_targets(table, y)
-    outputs = observed.outputs.detach().cpu().numpy()
-    flat, shape = _as_targets(outputs, table, shape)
+    table, shape = _with_targets(table, query.y)
+    outputs, shape = _as_targets(array_of(observed.outputs), table, shape)
     inside = np.asarray(observed.split.inside, dtype=bool)
-    return Sample(table, flat, inside, shape, observed.model, query.x)
+    return Sample(table, outputs, inside, shape, observed.model, query.x)

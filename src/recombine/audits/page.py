@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from recombine.audits.findings import Findings
 from recombine.audits.sample import Sample, array_of
 from recombine.report.numbers import number
 from recombine.tables.lists import short
+from recombine.tables.page import design, template
 
 ROWS = 100  # combinations that the page lists
 WIDE = 40  # levels of a factor that a heat map shows
 MAPS = 6
 CELL = 16  # pixels of a cell
-LABEL, LETTER = 18, 7  # letters of a label, and pixels of one
+LABEL, LETTER = 18, 7  # characters of a label, and pixels per character
 IMAGES = 6  # combinations whose images are shown
 TONES = {"right": "holds", "fails": "fails", "cannot know": "missing"}
 
 
 def page(audit: Findings) -> str:
     """Write one self-contained page."""
-    design = files("recombine.report").joinpath("templates/design.css").read_text("utf-8")
     content = _content(audit, ROWS) | {"maps": _maps(audit), "pictures": _pictures(audit)}
-    return str(_template("audit.html").render(**content, design=Markup(design)))
+    page = template("recombine.audits", "audit.html")
+    return str(page.render(**content, number=number, design=design()))
 
 
 def fragment(audit: Findings) -> str:
-    """Write the sentences, reasons and first rows, to stand inside a notebook."""
-    return str(_template("fragment.html").render(**_content(audit, 8)))
-
-
-def _template(name: str) -> Any:
-    environment = Environment(
-        loader=PackageLoader("recombine.audits"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = number
-    return environment.get_template(name)
+    """Write the sentences, reasons and first rows, for a notebook."""
+    return str(template("recombine.audits", "fragment.html").render(**_content(audit, 8)))
 
 
 def _content(audit: Findings, rows: int) -> dict[str, Any]:
@@ -54,7 +41,7 @@ def _content(audit: Findings, rows: int) -> dict[str, Any]:
     rest = ("seen", "rows", "error", "low", "high", "worse", "train_error", "determined", "margin")
     heads = [*names, "verdict", *rest]
     if audit.sample.kind != "vector":
-        columns["worst row"] = [_told(audit.sample, _example(audit, int(c))) for c in shown]
+        columns["worst row"] = [_pair(audit.sample, _example(audit, int(c))) for c in shown]
         heads.append("worst row")
     return {
         "title": audit.title,
@@ -82,15 +69,14 @@ def _cell(value: Any) -> str:
 
 
 def _maps(audit: Findings) -> list[dict[str, Any]]:
-    """Mean errors over pairs of factors; combinations that were all unseen are outlined."""
+    """Mean errors over pairs of factors; pairs of levels that were never seen are outlined."""
     sample, table = audit.sample, audit.sample.table
     z, error = sample.cells, audit.errors.mean
     error = np.where(np.isfinite(error), error, audit.training.mean)
     weight = np.maximum(audit.errors.rows, audit.training.rows * np.isnan(audit.errors.mean))
     top = float(np.nanquantile(error, 0.98)) if np.isfinite(error).any() else 1.0
     answer = []
-    pairs = [(a, b) for a in range(len(table.shape)) for b in range(a + 1, len(table.shape))]
-    for a, b in pairs[:MAPS]:
+    for a, b in list(combinations(range(len(table.shape)), 2))[:MAPS]:
         m, n = table.shape[a], table.shape[b]
         at, good = z[:, a] * n + z[:, b], np.isfinite(error)
         mass = np.bincount(at[good], weight[good], minlength=m * n).reshape(m, n)
@@ -112,6 +98,7 @@ def _maps(audit: Findings) -> list[dict[str, Any]]:
             for i in range(len(rows))
             for j in range(len(columns))
         ]
+        left, below = ([short(name, LABEL) for name in names] for names in (rows, columns))
         answer.append(
             {
                 "rows": table.columns[a],
@@ -119,10 +106,10 @@ def _maps(audit: Findings) -> list[dict[str, Any]]:
                 "cells": cells,
                 "width": CELL * len(columns),
                 "height": CELL * len(rows),
-                "left": [short(r, LABEL) for r in rows],
-                "below": [short(c, LABEL) for c in columns],
-                "start": 12 + LETTER * max(len(short(r, LABEL)) for r in rows),
-                "under": 12 + LETTER * max(len(short(c, LABEL)) for c in columns),
+                "left": left,
+                "below": below,
+                "start": 12 + LETTER * max(map(len, left)),
+                "under": 12 + LETTER * max(map(len, below)),
                 "top": number(top),
             }
         )
@@ -134,7 +121,7 @@ def _share(error: float, top: float) -> int | None:
 
 
 def _example(audit: Findings, c: int) -> int | None:
-    """The row of a combination with the largest error, of those that were not trained on."""
+    """The row of a combination with the largest error, among those that were not trained on."""
     sample = audit.sample
     rows = np.flatnonzero((sample.cell == c) & sample.judged)
     away = np.square(sample.outputs[rows] - sample.truth[rows]).sum(axis=1)
@@ -142,8 +129,8 @@ def _example(audit: Findings, c: int) -> int | None:
     return int(rows[good][away[good].argmax()]) if good.any() else None
 
 
-def _told(sample: Sample, row: int | None) -> str:
-    """Target and output of a row, for numbers and classes."""
+def _pair(sample: Sample, row: int | None) -> str:
+    """Target → output of a row, for numbers and classes."""
     if row is None or sample.kind == "vector":
         return "–"
     values = (float(sample.truth[row, 0]), float(sample.outputs[row, 0]))
@@ -161,9 +148,9 @@ def _pictures(audit: Findings) -> list[dict[str, Any]]:
             continue
         images: dict[str, Any] = {}
         if _drawn(sample.shape):
-            pair = sample.truth[row], sample.outputs[row]
             images = {
-                k: v.reshape(sample.shape) for k, v in zip(("target", "output"), pair, strict=True)
+                "target": sample.truth[row].reshape(sample.shape),
+                "output": sample.outputs[row].reshape(sample.shape),
             }
         elif sample.inputs is not None and _drawn(np.shape(sample.inputs)[1:]):
             images = {"input": array_of(sample.inputs[row])}
@@ -172,11 +159,11 @@ def _pictures(audit: Findings) -> list[dict[str, Any]]:
         first = next(iter(images.values()))
         low, high = float(first.min()), float(first.max())
         (name,) = sample.table.decode(sample.cells[c][None])
-        told = _told(sample, row)
+        pair = _pair(sample, row)
         answer.append(
             {
                 "name": ", ".join(name),
-                "text": ", ".join(images) if told == "–" else told,
+                "text": ", ".join(images) if pair == "–" else pair,
                 "images": {k: _png(v, low, high) for k, v in images.items()},
             }
         )
@@ -184,13 +171,13 @@ def _pictures(audit: Findings) -> list[dict[str, Any]]:
 
 
 def _drawn(shape: tuple[int, ...]) -> bool:
-    """Whether an array is an image: (height, width), or with one or three channels before."""
+    """Whether an array is an image: (height, width), or (1, 3 or 4 channels, height, width)."""
     plane = len(shape) == 2 or (len(shape) == 3 and shape[0] in (1, 3, 4))
     return plane and min(shape[-2:]) >= 4
 
 
 def _png(image: Any, low: float, high: float) -> str:
-    """Write an image (height, width) or (channels, height, width) as a data address."""
+    """Write an image, (height, width) or (channels, height, width), as a data URI."""
     import base64
     import io
 

@@ -8,20 +8,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from recombine.audits.cells import group_means
 from recombine.audits.factors import Factors, Numbers
 from recombine.tables.conjunctions import Array
 
 FOLDS = 5
 RIDGE = 1e-3  # of the mean variance of the codes
-LOGISTIC = 4_000  # rows that explicitness is learned from
+LOGISTIC = 4_000  # most rows that logistic regression is fitted to
 
 
 def discriminant(x: Array, level: NDArray[Any], levels: int, new: Array) -> Numbers:
-    """Classify by the nearest mean in the metric of the variance within classes (linear)."""
-    size = np.bincount(level, minlength=levels)
-    means = np.zeros((levels, x.shape[1]))
-    np.add.at(means, level, x)
-    means /= np.maximum(size, 1)[:, None]
+    """Classify by linear discriminant analysis with equal priors."""
+    means, size = group_means(x, level, levels)
     left = x - means[level]
     within = left.T @ left / len(x)
     within += _ridge(x) * np.eye(len(within))
@@ -45,8 +43,8 @@ def _ridge(x: Array) -> float:
 def out_of_fold(codes: Array, factors: Factors, fold: NDArray[Any]) -> tuple[Array, Array]:
     """Predict every factor of each row by a probe trained on other folds: (rows, factors).
 
-    Returns predictions (level numbers, or values of continuous factors), nan for rows in no fold,
-    and the truths.
+    Returns predictions (level numbers, or values of continuous factors; nan for rows in no fold)
+    and true values.
     """
     truth = factors.levels.astype(np.float64)
     for f, name in enumerate(factors.names):
@@ -66,7 +64,7 @@ def out_of_fold(codes: Array, factors: Factors, fold: NDArray[Any]) -> tuple[Arr
 
 
 def decodability(guess: Array, truth: Array, factors: Factors) -> Array:
-    """R² of continuous factors; balanced accuracy of discrete ones, 0 at chance and 1 if right."""
+    """R² of continuous factors; balanced accuracy of discrete ones, rescaled to 0 at chance."""
     scores = np.full(len(factors.names), np.nan)
     for f, name in enumerate(factors.names):
         rows = ~np.isnan(guess[:, f])
@@ -86,7 +84,7 @@ def decodability(guess: Array, truth: Array, factors: Factors) -> Array:
 
 
 def level_scores(codes: Array, factors: Factors, rng: Generator) -> list[Array]:
-    """Log odds of each level by one-versus-rest logistic regression, two folds of rows."""
+    """Log odds of each level by one-versus-rest logistic regression with two folds of rows."""
     from sklearn.linear_model import LogisticRegression
 
     scale = codes.std(axis=0)
@@ -110,7 +108,7 @@ def level_scores(codes: Array, factors: Factors, rng: Generator) -> list[Array]:
 def explicitness(scores: list[Array], factors: Factors) -> Array:
     """Explicitness of each factor (Ridgeway & Mozer, 2018): mean ROC area over its levels.
 
-    0.5 is chance. Continuous factors are taken by their bins.
+    0.5 is chance. Continuous factors are represented by their bins.
     """
     answer = np.full(len(scores), np.nan)
     for f, table in enumerate(scores):

@@ -1,12 +1,12 @@
-"""Reasons: each measurement as a number and one sentence, with the paper that it comes from."""
+"""Reasons: each measurement as a number and a sentence, with the paper that it comes from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from recombine.audits.evidence import Evidence
+from recombine.tables.lists import finite
 
 
 @dataclass(frozen=True)
@@ -20,24 +20,22 @@ class Reason:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "value": self.value if isfinite(self.value) else None,
-            "sentence": self.sentence,
-            "source": self.source,
-        }
+        return asdict(self) | {"value": finite(self.value)}
 
 
 def reasons(e: Evidence) -> list[Reason]:
-    """Write the measurements that could be taken as sentences."""
+    """Write the available measurements as sentences."""
+    additive = f"{max(e.additive_outputs, 0):.0%} of the unseen outputs' variance is additive"
+    if e.additive_truth == e.additive_truth:
+        additive += f"; of the targets' variance, {max(e.additive_truth, 0):.0%}"
     lines = [
         Reason("r2_seen", e.r2_seen, f"R² on seen combinations is {e.r2_seen:.2f}."),
         Reason("r2_unseen", e.r2_unseen, f"R² on unseen combinations is {e.r2_unseen:.2f}."),
         Reason(
             "determined",
             e.determined,
-            f"Training determines {e.determined:.0%} of the unseen combinations for sums over "
-            f"factors (with {e.margin:.2g} × the noise variance of one measurement in the median).",
+            f"For sums over factors, training determines {e.determined:.0%} of the unseen "
+            f"combinations (median variance: {e.margin:.2g} × that of one measurement).",
             "wiedemer2023",
         ),
     ]
@@ -53,16 +51,7 @@ def reasons(e: Evidence) -> list[Reason]:
             )
         )
     lines += [
-        Reason(
-            "additivity",
-            e.additive_outputs,
-            f"{max(e.additive_outputs, 0):.0%} of the unseen outputs' variance is a sum over "
-            f"factors; of the targets', {max(e.additive_truth, 0):.0%}."
-            if e.additive_truth == e.additive_truth
-            else f"{max(e.additive_outputs, 0):.0%} of the unseen outputs' variance is a sum over "
-            "factors.",
-            "lippl2025",
-        ),
+        Reason("additivity", e.additive_outputs, f"{additive} (a sum over factors).", "lippl2025"),
         Reason(
             "slope",
             e.slope,
@@ -73,9 +62,9 @@ def reasons(e: Evidence) -> list[Reason]:
         Reason(
             "leak",
             e.leak,
-            f"The kernel model of conjunctions that answers most like the model predicts a slope "
-            f"of {e.leak:.2f} (the model's is {e.slope:.2f}) and explains "
-            f"{max(e.kernel_r2, 0):.0%} of its unseen outputs.",
+            f"The best-matching kernel model of conjunctions predicts a slope of {e.leak:.2f} (the "
+            f"model's is {e.slope:.2f}) and explains {max(e.kernel_r2, 0):.0%} of the variance of "
+            "its unseen outputs.",
             "lippl2025",
         ),
         Reason(
@@ -86,7 +75,7 @@ def reasons(e: Evidence) -> list[Reason]:
         Reason(
             "shortcut",
             e.shortcut_share,
-            f"The factor that gains most from targets to outputs is {e.shortcut}: "
+            f"The factor that the model overuses most is {e.shortcut}: "
             f"{max(e.shortcut_truth, 0):.0%} of the targets' variance, "
             f"{max(e.shortcut_share, 0):.0%} of the outputs'.",
             "lippl2025",
@@ -94,9 +83,9 @@ def reasons(e: Evidence) -> list[Reason]:
         Reason(
             "conjunction",
             e.conjunction_share,
-            f"Beyond a sum over factors, the model acts most on conjunctions of {e.conjunction}: "
-            f"{e.conjunction_share:.1%} of the outputs' variance, {e.conjunction_truth:.1%} of the "
-            f"targets', most at {e.conjunction_at}.",
+            "Beyond a sum over factors, the model depends most on conjunctions of "
+            f"{e.conjunction}: {e.conjunction_share:.1%} of the outputs' variance, "
+            f"{e.conjunction_truth:.1%} of the targets', most at {e.conjunction_at}.",
             "lippl2025",
         ),
         Reason(
@@ -110,7 +99,7 @@ def reasons(e: Evidence) -> list[Reason]:
             "superposition",
             e.superposition,
             f"Training images of the same levels explain unseen outputs with R² "
-            f"{e.superposition_images:.2f}, {e.superposition:+.2f} against the true image.",
+            f"{e.superposition_images:.2f}, {e.superposition:+.2f} relative to the true image.",
             "liang2025",
         ),
     ]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recombine.audits.cells import group_means
 from recombine.audits.sample import Sample, Score
 from recombine.core.error import Refused
 from recombine.tables.conjunctions import Array
@@ -14,23 +15,23 @@ from recombine.tables.forecast import forecast, with_predictions
 
 
 class Refereed(NamedTuple):
-    """Verdicts on some combinations, and the values that the referee knows."""
+    """Verdicts on some combinations, and the referee's values where they are known."""
 
     cells: NDArray[np.int64]
     verdict: NDArray[Any]  # right, fails or cannot know
-    values: Array  # (all cells, outputs), nan where nothing is known; classes as indicators
+    values: Array  # (all cells, outputs), nan where unknown; classes as indicators
 
 
 def referee(
     sample: Sample, cells: NDArray[np.int64], limit: float, score: Score | None, seed: int
 ) -> Refereed | None:
-    """Compare answers at combinations without a target with what training rows tell about them.
+    """Judge predictions at combinations without a target by a forecast from the training rows.
 
     - cells: numbers of the combinations; those without a prediction are left out
-    - limit: the tolerance in units of the score. The referee has no units but the target's, so
+    - limit: the tolerance in units of the score. The referee knows only the target's units, so
       scores of other units are judged by half a standard deviation
 
-    `None` if there is no prediction, or if too few combinations were measured to know anything.
+    Returns `None` without predictions, or if too few combinations were measured for a forecast.
     """
     cells, outputs = _answers(sample, cells)
     if not len(cells):
@@ -65,6 +66,4 @@ def _answers(sample: Sample, cells: NDArray[np.int64]) -> tuple[NDArray[np.int64
         votes = np.zeros((len(cells), len(sample.table.classes)))
         np.add.at(votes, (at, outputs[:, 0].astype(np.int64)), 1)
         return cells, votes.argmax(axis=1)[:, None].astype(np.float64)
-    total = np.zeros((len(cells), outputs.shape[1]))
-    np.add.at(total, at, outputs)
-    return cells, total / np.bincount(at, minlength=len(cells))[:, None]
+    return cells, group_means(outputs, at, len(cells))[0]

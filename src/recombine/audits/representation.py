@@ -1,10 +1,9 @@
-"""Judge a representation: are factors linear, on unseen combinations too, apart, and additive?"""
+"""Score a representation: are its factors linearly decodable, disentangled and additive?"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from math import isfinite
 from typing import Any
@@ -16,21 +15,24 @@ from scipy.stats import t as student
 from recombine.audits import disentanglement as d
 from recombine.audits import geometry, probes
 from recombine.audits.factors import Factors, read
+from recombine.audits.sample import array_of, check_finite
 from recombine.core.error import Refused
 from recombine.tables.conjunctions import Array
+from recombine.tables.lists import finite, text_table
+from recombine.tables.table import generator
 
-GROUPS = 8  # groups of combinations that are left out in turn for the intervals
+GROUPS = 8  # groups of combinations for the jackknife
 LEVEL = 0.95
-PUBLISHED = ("mig", "sap", "completeness", "explicitness")  # as means over factors
+PUBLISHED = ("mig", "sap", "completeness", "explicitness")  # also reported as means over factors
 
 MEANING = {
-    "decodability_held_out": "linear probe of the factor on combinations it was not trained on",
-    "decodability_seen": "the same on new rows of combinations it was trained on",
+    "decodability_held_out": "linear probe of the factor, tested on held-out combinations",
+    "decodability_seen": "the same, tested on new rows of training combinations",
     "explicitness": "mean ROC area of one-versus-rest logistic regression; 0.5 is chance",
-    "mig": "mutual information gap: best less second code",
-    "sap": "separated attribute predictability: best less second code",
+    "mig": "mutual information gap: best minus second code",
+    "sap": "separated attribute predictability: best minus second code",
     "completeness": "DCI: importance lies on one code",
-    "orthogonality": "1 less the mean overlap with the directions of the other factors",
+    "orthogonality": "1 minus the mean overlap with the directions of the other factors",
     "additivity": "share of the variance between combinations that is a sum over factors",
     "additivity_held_out": "R² of sums over factors for the mean codes of held-out combinations",
     "within": "share of the codes' variance within combinations",
@@ -41,7 +43,7 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score with the interval from leaving out groups of combinations (jackknife)."""
+    """A score with its jackknife interval over groups of combinations."""
 
     value: float
     low: float
@@ -63,7 +65,7 @@ class Representation:
     shape: dict[str, int]
     combinations: int
     left_out: int
-    """Combinations that alone carry a level; probes always train on them."""
+    """Combinations in no test fold, because a level would be missing from training."""
     dependence: float
     """Largest mutual information between two factors over the rows, as a share of the smaller
     entropy; 0 on complete balanced grids."""
@@ -98,19 +100,14 @@ class Representation:
             "",
         ]
         names = [*next(iter(self.factors.values()))]
-        table = [["factor", *(n.replace("_", " ") for n in names)]]
-        table += [[f, *(str(s[n]) for n in names)] for f, s in self.factors.items()]
-        widths = [max(len(row[c]) for row in table) for c in range(len(table[0]))]
-        lines += [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            for row in table
-        ]
-        lines.append("")
+        heads = ["factor", *(n.replace("_", " ") for n in names)]
+        rows = [[f, *(str(s[n]) for n in names)] for f, s in self.factors.items()]
+        lines += [*text_table(heads, rows, len(heads), indent=""), ""]
         lines += [f"{n.replace('_', ' ')}: {v}  ({MEANING[n]})" for n, v in self.scores.items()]
         if self.dependence > 0.01:
             lines.append(
                 f"Factors are dependent over the rows (up to {self.dependence:.0%} of an entropy); "
-                "MIG, SAP and modularity count information given a code's own factor."
+                "MIG, SAP and modularity use conditional information given a code's main factor."
             )
         return "\n".join(lines)
 
@@ -133,8 +130,8 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
 
     - codes: (rows, features) of an array or tensor; further axes are flattened
     - factors: one column per factor: a mapping, dataframe, array or `Table`. Columns of many
-      different fractions are continuous
-    - bins: bins of a continuous factor, where combinations or information need levels
+      distinct fractions are continuous
+    - bins: number of bins of a continuous factor, for scores that need levels
     - seed: of folds, halves and forests
 
     >>> rng = np.random.default_rng(0)
@@ -145,13 +142,13 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     """
     x = _matrix(codes)
     if not isinstance(bins, int) or bins < 2:
-        raise Refused(f"representation() needs a whole number of bins >= 2; got {bins}.")
+        raise Refused(f"representation() needs a whole number of bins >= 2; got bins={bins}.")
     z = read(factors, len(x), bins)
     if len(z.cells) < 4:
         raise Refused(
             f"The factors have {len(z.cells)} combinations; at least 4 are needed to hold some out."
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     fold = z.folds(probes.FOLDS, rng)
     across = probes.out_of_fold(x, z, fold[z.cell])
     repeated = np.bincount(z.cell).max() > 1
@@ -219,7 +216,7 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
 
 
 def _jackknife(value: Array, parts: list[Array]) -> list[Estimate]:
-    """Interval of each score from its values without one group of combinations."""
+    """Jackknife interval of each score, from its values without one group each."""
     values = np.atleast_1d(value)
     if not parts:
         return [Estimate(float(v), np.nan, np.nan) for v in values]
@@ -243,10 +240,8 @@ def _dependence(z: Factors) -> float:
 
 
 def _matrix(codes: Any) -> Array:
-    if hasattr(codes, "detach"):
-        codes = codes.detach().cpu().numpy()
     try:
-        x = np.asarray(codes)
+        x = np.asarray(array_of(codes))
         x = x if np.iscomplexobj(x) else x.astype(np.float64)
     except (TypeError, ValueError) as problem:
         raise Refused(f"The codes are not an array of numbers: {problem}") from problem
@@ -255,16 +250,13 @@ def _matrix(codes: Any) -> Array:
     if x.ndim < 1 or len(x) < 2:
         raise Refused(f"The codes have shape {x.shape}; give one row of features per example.")
     x = x.reshape(len(x), -1)
-    if not np.isfinite(x).all():
-        bad = int((~np.isfinite(x)).any(axis=1).sum())
-        raise Refused(f"The codes are not finite in {bad:,} of {len(x):,} rows; leave these out.")
+    check_finite(x, "The codes are", "; leave these out")
     if not np.ptp(x, axis=0).any():
-        raise Refused("All rows of the codes are equal; a constant represents no factor.")
+        raise Refused("All rows of the codes are equal, so they cannot represent any factor.")
     x = x / np.abs(x).max()  # before the mean, which could overflow
     x = x - x.mean(axis=0)
     return np.asarray(x / x.std())  # no score depends on the unit or the origin
 
 
 def _plain(e: Estimate) -> dict[str, float | None]:
-    values: Mapping[str, float] = {"value": e.value, "low": e.low, "high": e.high}
-    return {k: v if isfinite(v) else None for k, v in values.items()}
+    return {name: finite(value) for name, value in asdict(e).items()}

@@ -1,12 +1,10 @@
-"""What is audited: rows of factor levels with targets and predictions, and what was trained on."""
+"""The audited rows: factor levels, targets and predictions, and which rows were trained on."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,18 +12,33 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
 from recombine.core.space import Mask
+from recombine.tables.ask import is_module
 from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.read import load, read
 from recombine.tables.table import Table, distinct
 
 if TYPE_CHECKING:
-    import polars
     from torch import Tensor
 
 Kind = Literal["number", "classes", "vector"]
 Score = str | Callable[[Array, Array], Any]
 SCORES = ("absolute", "squared", "zero_one")
-PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".bin", ".ckpt")
+
+
+def finite_rows(values: NDArray[Any]) -> Mask:
+    """Rows whose values are all finite."""
+    return np.asarray(np.isfinite(values).all(axis=1))
+
+
+def check_finite(values: NDArray[Any], who: str, more: str = "") -> None:
+    """Refuse rows that are not finite."""
+    if bad := int((~finite_rows(values)).sum()):
+        raise Refused(f"{who} not finite in {bad:,} of {len(values):,} rows{more}.")
+
+
+def check_rows(shape: tuple[int, ...], rows: int, who: str, advice: str) -> None:
+    """Refuse an array whose first axis is not the rows."""
+    if shape[:1] != (rows,):
+        raise Refused(f"{who} shape {shape} for {rows:,} rows; {advice}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +50,7 @@ class Sample:
     train: Mask | None  # rows that the model was trained on; None if unknown
     shape: tuple[int, ...] = ()  # of one output, such as (28, 28)
     model: Any = None
-    inputs: Any = None  # what the model is given, one row each; factor codes without
+    inputs: Any = None  # of the model, one per row; None: factor codes
 
     def __post_init__(self) -> None:
         if len(self.outputs) != self.table.rows:
@@ -57,12 +70,12 @@ class Sample:
 
     @property
     def coded(self) -> bool:
-        """Whether the model was given codes of the factors."""
+        """Whether the model's inputs were factor codes."""
         return self.model is not None and self.inputs is None
 
     @property
     def kind(self) -> Kind:
-        """What a target is: a number, a class, or a vector."""
+        """Type of the target: number, classes or vector."""
         if self.table.classes:
             return "classes"
         return "number" if self.outputs.shape[1] == 1 else "vector"
@@ -75,17 +88,16 @@ class Sample:
             return np.full(self.outputs.shape, np.nan)
         if not self.table.classes:
             return y
-        known = np.isfinite(y).all(axis=1)
-        return np.where(known, y.argmax(axis=1), np.nan)[:, None]
+        return np.where(finite_rows(y), y.argmax(axis=1), np.nan)[:, None]
 
     @cached_property
     def predicted(self) -> Mask:
         """Rows with a prediction."""
-        return np.asarray(np.isfinite(self.outputs).all(axis=1))
+        return finite_rows(self.outputs)
 
     @cached_property
     def judged(self) -> Mask:
-        """Rows that the model was not trained on."""
+        """Rows with a prediction that the model was not trained on."""
         rows = self.predicted
         return rows if self.train is None else rows & ~self.train
 
@@ -113,42 +125,38 @@ class Sample:
     @cached_property
     def training(self) -> Table:
         """The training rows; all rows with a target if training is unknown."""
-        measured = np.asarray(np.isfinite(self.truth).all(axis=1))
-        rows = measured if self.train is None else measured & self.train
-        return self.table.take(rows)
+        measured = finite_rows(self.truth)
+        return self.table.take(measured if self.train is None else measured & self.train)
 
     @cached_property
     def scale(self) -> float:
         """Standard deviation of the target; of all outputs together for vectors, 1 for classes."""
         if self.kind == "classes":
             return 1.0
-        truth = self.truth[np.isfinite(self.truth).all(axis=1)]
+        truth = self.truth[finite_rows(self.truth)]
         return float(np.sqrt(truth.var(axis=0).mean())) if len(truth) else float("nan")
 
     def errors(self, score: Score | None = None) -> Array:
         """Error of each row; nan without target or prediction.
 
-        Numbers: absolute error. Classes: 1 if wrong. Vectors: root mean square over outputs.
+        - score: a named score or a function of targets and predictions. By default the absolute
+          error of numbers, 1 for a wrong class, the root mean square over a vector's outputs
         """
-        return errors(self.truth, self.outputs, self.kind, score)
-
-
-def errors(truth: Array, outputs: Array, kind: Kind, score: Score | None = None) -> Array:
-    """Error of each row by a named score or a function of targets and predictions."""
-    known = np.isfinite(truth).all(axis=1) & np.isfinite(outputs).all(axis=1)
-    values = np.full(len(truth), np.nan)
-    if callable(score):
-        values[known] = _scored(score, truth[known], outputs[known])
+        known = finite_rows(self.truth) & self.predicted
+        truth, outputs = self.truth[known], self.outputs[known]
+        values = np.full(len(known), np.nan)
+        if callable(score):
+            values[known] = _scored(score, truth, outputs)
+            return values
+        if score is not None and score not in SCORES:
+            raise nearest("score", score, SCORES)
+        away = outputs - truth
+        if score == "zero_one" or (score is None and self.kind == "classes"):
+            values[known] = (away != 0).any(axis=1)
+        else:
+            square = np.square(away).mean(axis=1)
+            values[known] = square if score == "squared" else np.sqrt(square)
         return values
-    if score is not None and score not in SCORES:
-        raise nearest("score", score, SCORES)
-    away = outputs[known] - truth[known]
-    if score == "zero_one" or (score is None and kind == "classes"):
-        values[known] = (away != 0).any(axis=1)
-    else:
-        square = np.square(away).mean(axis=1)
-        values[known] = square if score == "squared" else np.sqrt(square)
-    return values
 
 
 def _scored(score: Callable[[Array, Array], Any], truth: Array, outputs: Array) -> Array:
@@ -156,7 +164,7 @@ def _scored(score: Callable[[Array, Array], Any], truth: Array, outputs: Array) 
         values = np.asarray(score(truth, outputs), dtype=np.float64)
     except Exception as problem:
         raise Refused(
-            f"score() raised {said(problem)}. It gets targets and predictions of shape "
+            f"score() raised {described(problem)}. It gets targets and predictions of shape "
             f"{truth.shape} and must return one error per row."
         ) from problem
     if values.shape not in ((len(truth),), (len(truth), 1)):
@@ -164,193 +172,17 @@ def _scored(score: Callable[[Array, Array], Any], truth: Array, outputs: Array) 
             f"score() returned shape {values.shape} for {len(truth)} rows; it must return one "
             "number per row."
         )
-    if not np.isfinite(values).all():
-        bad = int((~np.isfinite(values)).sum())
-        raise Refused(f"score() is not finite in {bad:,} of {len(truth):,} rows with a target.")
+    check_finite(values.reshape(-1, 1), "score() is", " with a target")
     return values.reshape(-1)
 
 
-def said(problem: Exception) -> str:
+def described(problem: Exception) -> str:
     """Name an exception and the first line of its message."""
     return f"{type(problem).__name__} ({(str(problem).splitlines() or ['no message'])[0]})"
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a source and, after them, those of a training table of its own."""
-
-    frame: polars.DataFrame
-    table: Table
-    train: Mask | None
-    appended: int = 0  # rows of the training table
-
-
-def rows_of(
-    source: Any,
-    *,
-    factors: Sequence[str] | None = None,
-    targets: Sequence[str] = (),
-    predictions: Sequence[str] = (),
-    train: Any = None,
-    classes: bool = False,
-    separator: str = ",",
-    encoding: str = "utf-8",
-) -> Rows:
-    """Read factors and targets of a table, and which of its rows were trained on.
-
-    - predictions: columns that are no factors
-    - train: a column whose value `train` (or true, or 1) marks training rows, a mask, a file of a
-      mask, or a table of training rows with the same factor columns
-    - classes: take a numeric target for class labels
-    """
-    import polars as pl
-
-    _no_pickle(source)
-    frame = load(source, separator, encoding)
-    for name in [*predictions, *targets]:
-        if name not in frame.columns:
-            raise nearest("column", name, frame.columns)
-    mask, more = train_rows(train, frame, separator, encoding)
-    mark = [train] if isinstance(train, str) and train in frame.columns else []
-    others = [*targets, *predictions, *mark]
-    chosen = list(factors) if factors else [c for c in frame.columns if c not in others]
-    known = set(frame.columns)  # polars lists its columns anew each time
-    columns = [c if c in known else str(c).partition("=")[0] for c in chosen]
-    for role, names in (("prediction", predictions), ("mark of training rows", mark)):
-        if clash := next((n for n in names if n in [*columns, *targets]), None):
-            raise Refused(f"Column {clash!r} cannot be the {role} and a factor or target at once.")
-    frame = _texts(frame, [*targets, *predictions]) if classes else frame
-    appended = 0
-    if more is not None:
-        for name in [*columns, *targets]:
-            if name not in more.columns:
-                raise nearest("column of the training table", name, more.columns)
-        more = more.select([*columns, *targets])
-        more = _texts(more, targets) if classes else more
-        mask, appended = np.arange(len(frame) + len(more)) >= len(frame), len(more)
-        try:
-            frame = pl.concat([frame, more], how="diagonal_relaxed")
-        except pl.exceptions.PolarsError as problem:
-            raise Refused(
-                f"The training table and the other rows have columns of different types: {problem}"
-            ) from problem
-    table = read(frame, chosen, targets or None)
-    library = "pandas" if type(source).__module__.startswith("pandas") else "polars"
-    return Rows(frame, replace(table, library=library), mask, appended)
-
-
-def from_predictions(
-    source: Any,
-    *,
-    prediction: str | Sequence[str],
-    target: str | Sequence[str] | None = None,
-    **options: Any,
-) -> Sample:
-    """Read a table of predictions: factor columns, a target and a prediction.
-
-    The options are those of `rows_of`.
-    """
-    predictions, targets = listed(prediction), listed(target)
-    rows = rows_of(source, targets=targets, predictions=predictions, **options)
-    if len(predictions) != max(len(targets), 1):
-        raise Refused(
-            f"There are {len(predictions)} columns of predictions and {len(targets)} of targets; "
-            "name one prediction per target."
-        )
-    columns = np.concatenate([_predictions(rows.frame[p], rows) for p in predictions], axis=1)
-    width = 1 if rows.table.classes or rows.table.y is None else rows.table.y.shape[1]
-    if columns.shape[1] != width:
-        raise Refused(
-            f"Predictions have {columns.shape[1]} numbers per row and targets {width}; they need "
-            "the same length."
-        )
-    outputs = np.full((len(rows.frame), width), np.nan)
-    outputs[: len(columns)] = columns
-    return Sample(rows.table, outputs, rows.train, () if width == 1 else (width,))
-
-
-def listed(names: str | Sequence[str] | None) -> list[str]:
-    """Write one name, several or none as a list."""
-    return [names] if isinstance(names, str) else list(names or [])
-
-
-def _texts(frame: polars.DataFrame, names: Sequence[str]) -> polars.DataFrame:
-    return frame.with_columns([_text(frame[name]) for name in names])
-
-
-def _text(column: polars.Series) -> polars.Series:
-    import polars as pl
-
-    whole = column.dtype.is_float() and bool((column.drop_nulls().drop_nans() % 1 == 0).all())
-    return (column.cast(pl.Int64) if whole else column).cast(pl.String)
-
-
-def _predictions(column: polars.Series, rows: Rows) -> Array:
-    """Read a column of predictions, (rows, outputs), without the appended rows.
-
-    Numbers, vectors, or class numbers.
-    """
-    import polars as pl
-
-    column = column.head(len(column) - rows.appended)
-    if rows.table.classes:
-        known = {name: float(i) for i, name in enumerate(rows.table.classes)}
-        names = column.cast(pl.String).str.strip_chars().to_list()
-        for name in dict.fromkeys(names):
-            if name not in known:
-                raise nearest("class among the targets that is predicted as", str(name), known)
-        return np.array([[known[name]] for name in names])
-    values = column.to_list() if column.dtype in (pl.List, pl.Array) else None
-    if values is None and not column.dtype.is_numeric() and column.dtype != pl.Boolean:
-        raise Refused(
-            f"Predictions {column.name!r} hold {column.dtype}, but the target is numeric; give "
-            "numbers, or name a target of classes."
-        )
-    try:
-        flat = column.cast(pl.Float64) if values is None else [np.ravel(v) for v in values]
-        numbers = np.asarray(flat, dtype=np.float64).reshape(len(column), -1)
-    except (TypeError, ValueError) as problem:
-        raise Refused(
-            f"Predictions {column.name!r} hold vectors that are not numbers of one length."
-        ) from problem
-    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
-    if len(bad):
-        others = f" and {len(bad) - 1:,} others" if len(bad) > 1 else ""
-        raise Refused(
-            f"The prediction {column.name!r} is not a finite number in row {bad[0] + 1}{others}; "
-            "leave such rows out."
-        )
-    return numbers
-
-
-def train_rows(
-    train: Any, frame: polars.DataFrame, separator: str = ",", encoding: str = "utf-8"
-) -> tuple[Mask | None, polars.DataFrame | None]:
-    """Turn a column name, a mask, a file or a table into a mask of rows, or a table to append."""
-    if train is None:
-        return None, None
-    if isinstance(train, str) and train in frame.columns:
-        return marked(frame[train], f"Column {train!r}", len(frame)), None
-    if isinstance(train, str | Path):
-        path = Path(train)
-        _no_pickle(path)
-        if not path.exists() and not path.suffix:
-            raise nearest("column to mark training rows", str(train), frame.columns)
-        if path.suffix == ".npy":
-            return marked(_saved(path), f"The mask {path.name}", len(frame)), None
-        train = load(path, separator, encoding)
-        if len(train.columns) == 1:
-            return marked(_lines(train, len(frame)), f"The mask {path.name}", len(frame)), None
-    values = array_of(train)
-    if getattr(values, "ndim", None) == 1:
-        return marked(values, "The train mask", len(frame)), None
-    if isinstance(train, Table):
-        raise Refused("Give the training rows as a mask, a file or a dataframe.")
-    return None, load(train)
-
-
 def array_of(values: Any) -> Any:
-    """Turn a tensor, a series or a flat list into an array; anything else is returned as it is."""
+    """Turn a tensor, a series or a list without dictionaries into an array; return others as is."""
     if hasattr(values, "detach"):
         return values.detach().cpu().numpy()
     if type(values).__name__ == "Series":
@@ -359,73 +191,16 @@ def array_of(values: Any) -> Any:
     return np.asarray(values) if flat else values
 
 
-def is_module(model: Any) -> bool:
-    """Whether a model is a torch module; torch is not loaded to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(model, torch.nn.Module)
-
-
 def tensor_of(values: Any, model: Any) -> Tensor:
-    """Turn inputs into a tensor; fractions get the precision of a module, or single precision."""
+    """Turn inputs into a tensor; floats get the precision of a module, or single precision."""
     import torch
 
     try:
         x = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
     except (TypeError, ValueError, RuntimeError) as problem:
-        raise Refused(f"The inputs are not an array of numbers: {said(problem)}.") from problem
+        raise Refused(f"The inputs are not an array of numbers: {described(problem)}.") from problem
     weight = next(model.parameters(), None) if is_module(model) else None
-    fractions = weight is not None and weight.is_floating_point()
-    precision = weight.dtype if weight is not None and fractions else torch.float32
+    precision = torch.float32
+    if weight is not None and weight.is_floating_point():
+        precision = weight.dtype
     return x.to(precision) if x.is_floating_point() else x
-
-
-def marked(values: Any, who: str, rows: int) -> Mask:
-    """Check a mask of rows: true and false, 1 and 0, or text that says `train` in training rows."""
-    mask = np.asarray(values)
-    if mask.shape != (rows,):
-        raise Refused(
-            f"{who} has shape {mask.shape}; it needs one value for each of the {rows:,} rows, true "
-            "in training rows."
-        )
-    if mask.dtype.kind in "OUS":
-        words = [str(v).lower() for v in mask.tolist()]
-        if empty := words.count("none") + words.count("nan"):
-            raise Refused(f"{who} is empty in {empty:,} of {rows:,} rows; mark every row.")
-        names = set(words)
-        if "train" not in names and not names <= {"true", "false", "1", "0"}:
-            some = ", ".join(sorted({repr(str(v)) for v in mask.tolist()})[:5])
-            raise Refused(f"{who} marks no training row: none says 'train' (values: {some}).")
-        mask = np.isin(words, ["train"] if "train" in names else ["true", "1"])
-    if mask.dtype != bool and not np.isin(mask, (0, 1)).all():
-        raise Refused(
-            f"{who} holds other values than true and false; mark training rows with true, 1 or "
-            "train."
-        )
-    return mask.astype(bool)
-
-
-def _saved(path: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except OSError as problem:
-        raise Refused(f"The mask {path} cannot be read: {problem.strerror}.") from problem
-    except (ValueError, EOFError) as problem:
-        raise Refused(
-            f"The mask {path} is no array of numbers in NumPy's format; write it with np.save(path,"
-            " mask)."
-        ) from problem
-
-
-def _lines(frame: polars.DataFrame, rows: int) -> NDArray[Any]:
-    """Values of a file of one column; its first line is a value if one is missing otherwise."""
-    (name,) = frame.columns
-    values = frame[name]
-    return np.array([name, *map(str, values)]) if len(values) == rows - 1 else values.to_numpy()
-
-
-def _no_pickle(source: Any) -> None:
-    if isinstance(source, str | Path) and Path(source).suffix.lower() in PICKLES:
-        raise Refused(
-            f"{Path(source).name} may run code when it is opened, so it is not. Load the model "
-            "yourself and pass the object to rc.audit(model, …), or audit a table of predictions."
-        )

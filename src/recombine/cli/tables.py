@@ -109,7 +109,7 @@ def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: s
     answer = ask(table, **taken(ask, options))
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
-        say(f"{len(answer.asked):,} combinations are in {options.cells}")
+        say(f"{len(answer.queries):,} combinations are in {options.cells}")
     if options.html is not None:
         write(options.html, answer.to_html())
         say(f"Page: {options.html}")

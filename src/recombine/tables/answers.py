@@ -1,9 +1,9 @@
-"""Answers about a table: what is determined, what is to be expected and what to measure next."""
+"""Answers about a table: what it determines, what to expect, and what to measure next."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,20 +15,16 @@ from recombine.tables import certify as certificates
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.forecast import REASONS, Forecast
-from recombine.tables.lists import (
-    briefly,
-    frame,
-    short,
-    text_table,
-)
+from recombine.tables.lists import briefly, finite, frame, short, text_table
 from recombine.tables.plan import Plan
+from recombine.tables.referee import MEMBERS
 from recombine.tables.table import Table
 
 ANSWERS = {"value", "low", "high", "known", "expected_error", "determined", "margin", "network"}
 ANSWERS |= {"prediction", "verdict", "why"}  # columns beside the factors
 SHOWN = 8  # rows of a printed table
 WITNESSES = 3
-LINE = 100  # characters of a line
+LINE = 100  # characters per line
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +37,23 @@ class Answers:
     plan: Plan | None = None
 
     @property
-    def asked(self) -> Codes:
-        """The asked combinations."""
-        return self.certificate.asked
+    def queries(self) -> Codes:
+        """The queried combinations, as codes."""
+        return self.certificate.queries
 
     @cached_property
-    def asked_seen(self) -> Mask:
-        """Asked combinations that were measured."""
-        return self.source.seen(self.asked)
+    def already_measured(self) -> Mask:
+        """Which queries were measured."""
+        return self.source.seen(self.queries)
 
     @cached_property
     def columns(self) -> dict[str, Any]:
         """Columns of `.table`: factor levels, then what is known about each combination."""
-        names = list(zip(*self.source.decode(self.asked), strict=True)) or [()] * len(
-            self.source.columns
-        )
-        answer: dict[str, Any] = dict(zip(self.source.columns, map(list, names), strict=True))
+        answer: dict[str, Any] = self.source.level_names(self.queries)
         answer |= dict.fromkeys(("value", "low", "high", "known", "expected_error"))
         answer |= {"determined": self.certificate.determined, "margin": self.certificate.margin}
         if self.plan is not None:
-            numbers: list[int | None] = [None] * len(self.asked)
+            numbers: list[int | None] = [None] * len(self.queries)
             for number, at in enumerate(self.plan.at, start=1):
                 numbers[at] = number
             answer["pick"] = numbers
@@ -75,7 +68,7 @@ class Answers:
             if f.kind == "vector" and values is not None:
                 answer |= {f"{name}_{t}": values[:, c] for c, t in enumerate(self.source.targets)}
             elif values is not None:
-                answer[name] = self._written(values)
+                answer[name] = self._plain(values)
         if f.judged is not None:
             answer["verdict"] = f.verdict.tolist()
         answer["why"] = [REASONS[k] for k in f.why.tolist()]
@@ -83,16 +76,16 @@ class Answers:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Asked combinations, the most telling first: failures, then known ones, then others."""
+        """Queries in order of interest: failures, then known ones, then others."""
         f = self.forecast
         if f is None:
-            return np.arange(len(self.asked))
+            return np.arange(len(self.queries))
         return np.lexsort((-f.expected_error, ~f.fails, ~f.known))
 
     @cached_property
     def table(self) -> Any:
-        """One row per asked combination, as a dataframe of the library that the table came from."""
-        return frame(self.columns, self.source.library, len(self.asked))
+        """One row per queried combination, as a dataframe of the library of the source."""
+        return frame(self.columns, self.source.library, len(self.queries))
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -103,30 +96,22 @@ class Answers:
             "cells": t.size,
             "seen": len(t.cells),
             "unseen": t.size - len(t.cells),
-            "asked": len(c.asked),
-            "asked_seen": int(self.asked_seen.sum()),
+            "asked": len(c.queries),
+            "asked_seen": int(self.already_measured.sum()),
             "order": c.order,
             "determined": int(c.determined.sum()),
             "rank": c.system.rank,
             "columns": c.system.conjunctions.width,
             "proof": c.proof,
-            "margin": _finite(np.nanmax(c.margin)) if c.determined.any() else None,
-            "coverage": [
-                {
-                    "strength": k.strength,
-                    "possible": k.possible,
-                    "covered": k.covered,
-                    "thin": k.thin,
-                }
-                for k in c.coverage
-            ],
+            "margin": finite(np.nanmax(c.margin)) if c.determined.any() else None,
+            "coverage": [asdict(k) for k in c.coverage],
             "never": {name: list(levels) for name, levels in c.never.items()},
             "witnesses": [str(w) for w in self.witnesses],
         }
         if len(t.shape) == 2:
             answer["components"] = [[list(a), list(b)] for a, b in c.components]
         if self.forecast is not None:
-            f, new = self.forecast, ~self.asked_seen
+            f, new = self.forecast, ~self.already_measured
             answer |= {
                 "unseen": int(new.sum()),
                 "known": int(f.known[new].sum()),
@@ -134,14 +119,8 @@ class Answers:
                 "fails": int(f.fails[new].sum()),
                 "tolerance": f.tolerance,
                 "judged": "predictions" if f.predictions is not None else f.network or None,
-                "expected_error": _finite(f.expected_error.mean()),
-                "members": dict(
-                    zip(
-                        ("conjunctions", "similarity", "boosting", "forest"),
-                        f.referees[0].weights.round(3).tolist(),
-                        strict=True,
-                    )
-                ),
+                "expected_error": finite(f.expected_error.mean()),
+                "members": dict(zip(MEMBERS, f.referees[0].weights.round(3).tolist(), strict=True)),
                 "reasons": {
                     text or "known": int((f.why[new] == k).sum()) for k, text in enumerate(REASONS)
                 },
@@ -172,96 +151,93 @@ class Answers:
     def witnesses(self) -> list[certificates.Witness]:
         """Witnesses of the first few determined combinations that were not measured."""
         c = self.certificate
-        rows = np.flatnonzero(c.determined & ~self.asked_seen)[:WITNESSES]
-        names = self.source.decode(c.asked[rows])
+        rows = np.flatnonzero(c.determined & ~self.already_measured)[:WITNESSES]
+        names = self.source.decode(c.queries[rows])
         return [w for w in map(c.witness, names) if w is not None]
 
     @cached_property
     def sentences(self) -> list[str]:
         """The answers in words, the most important first."""
-        plan = [] if self.plan is None else [self.plan.sentence]
         if self.plan is None and self.forecast is None:
-            return self._said_of_certificate()
-        return plan + self._said_of_forecast() + self._said_in_short()
+            return self._certificate_sentences()
+        plan = [] if self.plan is None else [self.plan.sentence]
+        forecast = [] if self.forecast is None else self._forecast_sentences(self.forecast)
+        c = self.certificate
+        count, margins = int(c.determined.sum()), ""
+        if count:
+            margin = np.nanquantile(c.margin, [0.5, 1.0])
+            margins = f", with margins of {margin[0]:.3g} at the median and {margin[1]:.3g} at most"
+        certificate = (
+            f"{count:,} of {len(c.queries):,} queried combinations {_are(count)} determined at "
+            f"order {c.order}{margins}."
+        )
+        return [*plan, *forecast, certificate]
 
-    def _said_of_forecast(self) -> list[str]:
-        f = self.forecast
-        if f is None:
-            return []
-        new = ~self.asked_seen
+    def _forecast_sentences(self, f: Forecast) -> list[str]:
+        new = ~self.already_measured
         known, size = int(f.known[new].sum()), int(new.sum())
         within = f"to ±{f.tolerance:.3g}"
         if f.kind == "classes":
-            within = f"with a chance of at most {100 * f.tolerance:.2g} % to be wrong"
+            within = f"with an error probability of at most {100 * f.tolerance:.2g} %"
         fails = f"{int(f.fails[new].sum()):,} of them."
-        said = [f"Of {size:,} unseen combinations, {known:,} {_are(known)} known {within}"]
+        end = "."
         if f.predictions is not None:
-            said[0] += f"; your model fails on {fails}"
+            end = f"; your model fails on {fails}"
         elif f.answers is not None:
-            said[0] += f"; a network such as {f.network} will fail on {fails}"
-        else:
-            said[0] += "."
+            end = f"; a network such as {f.network} will fail on {fails}"
+        lines = [f"Of {size:,} unseen combinations, {known:,} {_are(known)} known {within}{end}"]
         if known < size:
             counts = {text: int((f.why[new] == k).sum()) for k, text in enumerate(REASONS) if text}
             reasons = [(text, n) for text, n in counts.items() if n]
             why = "; ".join(f"for {n:,}, {text}" for text, n in reasons)
             why = reasons[0][0] if len(reasons) == 1 else why
-            said.append(f"{size - known:,} cannot be known from this table: {why}.")
+            lines.append(f"{size - known:,} cannot be known from this table: {why}.")
         if size < len(new):
-            seen = len(new) - size
-            said.append(f"{seen:,} of the asked combinations {_were(seen)} measured; see .table.")
+            count = len(new) - size
+            lines.append(
+                f"{count:,} of the queried combinations {_were(count)} measured; see .table."
+            )
         if f.kind == "number" and f.referees[0].noise is None:
-            said.append(
+            lines.append(
                 "Too few combinations were measured more than once; repeats, for instance three "
                 "per combination, would separate noise from error."
             )
-        said.append(
-            "This holds if unmeasured combinations follow the law of the measured ones: nobody can "
-            "detect an interaction that lives only where nothing was measured."
+        lines.append(
+            "This holds if unmeasured combinations follow the same law as the measured ones: no "
+            "method can detect an interaction that occurs only where nothing was measured."
         )
-        return said
+        return lines
 
-    def _said_in_short(self) -> list[str]:
-        c = self.certificate
-        good = int(c.determined.sum())
-        margins = ""
-        if good:
-            margin = np.nanquantile(c.margin, [0.5, 1.0])
-            margins = f", with margins of {margin[0]:.3g} at the median and {margin[1]:.3g} at most"
-        return [
-            f"{good:,} of {len(c.asked):,} asked combinations {_are(good)} determined at order "
-            f"{c.order}{margins}."
-        ]
-
-    def _said_of_certificate(self) -> list[str]:
+    def _certificate_sentences(self) -> list[str]:
         c, t = self.certificate, self.source
-        good = int(c.determined.sum())
-        if not len(c.asked):
+        count = int(c.determined.sum())
+        if not len(c.queries):
             return ["Every combination was measured; there is nothing to determine."]
         law = f"conjunctions of at most {c.order} factors" if c.order > 1 else "single factors"
-        said = [
-            f"Of {len(c.asked):,} asked combinations, {good:,} {_are(good)} determined at order "
-            f"{c.order}: every sum over {law} that fits the table agrees there ({c.proof})."
+        lines = [
+            f"Of {len(c.queries):,} queried combinations, {count:,} {_are(count)} determined at "
+            f"order {c.order}: all sums over {law} that fit the table agree there ({c.proof})."
         ]
-        if good:
+        if count:
             margin = np.nanquantile(c.margin, [0.5, 1.0])
-            said.append(
-                f"The variance of a value there is {margin[0]:.3g} times that of one measurement "
-                f"at the median, and {margin[1]:.3g} times at most (the margin)."
+            lines.append(
+                f"The variance of a determined value (its margin) is {margin[0]:.3g} times that of "
+                f"one measurement at the median, and at most {margin[1]:.3g} times."
             )
-        if seen := int(self.asked_seen.sum()):
-            said.append(f"{seen:,} of the asked combinations {_were(seen)} measured.")
+        if seen := int(self.already_measured.sum()):
+            lines.append(f"{seen:,} of the queried combinations {_were(seen)} measured.")
         shares = [f"{k.strength}-way {100 * k.share:.3g} %" for k in c.coverage]
-        said.append(f"Coverage: {', '.join(shares)}.")
+        lines.append(f"Coverage: {', '.join(shares)}.")
         for name, levels in c.never.items():
             more = f" and {len(levels) - SHOWN:,} more" if len(levels) > SHOWN else ""
-            said.append(f"Never measured of {name}: {', '.join(map(short, levels[:SHOWN]))}{more}.")
+            some = ", ".join(map(short, levels[:SHOWN]))
+            lines.append(f"Levels of {name} that were never measured: {some}{more}.")
         if len(t.shape) == 2 and len(c.components) > 1:
-            said.append(
-                f"The table has {len(c.components)} connected components; a combination across two "
-                "of them is not determined."
+            lines.append(
+                f"The table has {len(c.components)} connected components; a combination of levels "
+                "from two of them is not determined."
             )
-        return said
+        return lines
 
     def brief(self, length: int = 28) -> list[dict[str, str]]:
         """Short names of the levels of each factor, all different."""
@@ -280,7 +256,9 @@ class Answers:
         elif self.forecast is not None:
             lines += self._listed(self.forecast)
         else:
-            lines += self._covered() + self._witnessed()
+            lines += text_table(*self.coverage, left=1)
+            if texts := self.witness_texts(20):
+                lines += ["", "Witnesses:", *(f"  {text}" for text in texts)]
         return "\n".join(lines).rstrip()
 
     @property
@@ -298,16 +276,8 @@ class Answers:
             for k in self.certificate.coverage
         ]
 
-    def _covered(self) -> list[str]:
-        return text_table(*self.coverage, left=1)
-
-    def _witnessed(self) -> list[str]:
-        """Witnesses that can be read."""
-        lines = [f"  {text}" for text in self.witness_texts(20)]
-        return ["", "Witnesses:", *lines] if lines else []
-
     def witness_texts(self, length: int) -> list[str]:
-        """Witnesses of few terms, on one line or on one per term."""
+        """Witnesses of few terms, each on one line or, if long, on one line per term."""
         names = {x: text for labels in self.brief(length) for x, text in labels.items()}
         texts = []
         for w in self.witnesses:
@@ -320,35 +290,35 @@ class Answers:
         return texts
 
     def _listed(self, f: Forecast) -> list[str]:
-        """The most telling combinations as lines of a table."""
+        """The most interesting combinations as lines of a table."""
         order = self.order[:SHOWN]
         names = self.brief(max(10, 72 // len(self.source.shape)))
         heads = [*self.source.columns]
         rows = [
             [n[x] for n, x in zip(names, row, strict=True)]
-            for row in self.source.decode(f.asked[order])
+            for row in self.source.decode(f.queries[order])
         ]
-        shown = {"value": f.value, "network": f.answers, "prediction": f.predictions}
-        for head, values in shown.items():
+        outputs = {"value": f.value, "network": f.answers, "prediction": f.predictions}
+        for head, values in outputs.items():
             if values is not None and f.kind != "vector":
                 heads.append(head)
-                for row, value in zip(rows, self._written(values[order]), strict=True):
+                for row, value in zip(rows, self._plain(values[order]), strict=True):
                     row.append(value if isinstance(value, str) else f"{value:.3g}")
             if head == "value" and f.kind == "number":
                 heads += ["low", "high"]
                 for row, at in zip(rows, order, strict=True):
                     row += [f"{f.low[at]:.3g}", f"{f.high[at]:.3g}"]
-        heads.append("error")
-        heads.append("known" if f.judged is None else "verdict")
+        heads += ["error", "known" if f.judged is None else "verdict"]
         for row, at in zip(rows, order, strict=True):
             state = f.verdict[at] if f.judged is not None else "yes" if f.known[at] else "no"
             row += [f"{f.expected_error[at]:.2g}", str(state)]
         lines = text_table(heads, rows, len(self.source.shape))
-        if (left := len(f.asked) - len(order)) > 0:
+        if (left := len(f.queries) - len(order)) > 0:
             lines.append(f"  and {left:,} more: .table, or --cells FILE")
         return lines
 
-    def _written(self, values: Array) -> list[Any]:
+    def _plain(self, values: Array) -> list[Any]:
+        """Class names, or the numbers of the only output."""
         if self.source.classes:
             return [self.source.classes[int(k)] for k in values[:, 0]]
         return [float(v) for v in values[:, 0]]
@@ -360,7 +330,3 @@ def _are(count: int) -> str:
 
 def _were(count: int) -> str:
     return "was" if count == 1 else "were"
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

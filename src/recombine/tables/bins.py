@@ -13,7 +13,7 @@ RULES = ("quantile", "width", "edges")
 
 
 def edges(rule: str, values: Array, column: str) -> Array:
-    """Find the edges that a rule gives a column; intervals are half-open but for the last.
+    """Edges of a column's bins by a rule; intervals are half-open except the last.
 
     >>> edges("width:2", np.array([0.0, 3.0, 10.0]), "pose").tolist()
     [0.0, 5.0, 10.0]
@@ -40,7 +40,7 @@ def edges(rule: str, values: Array, column: str) -> Array:
         return np.array(numbers)
     if len(numbers) != 1 or numbers[0] != int(numbers[0]) or numbers[0] < 2:
         raise Refused(
-            f"The bins {column}={rule} need a whole number of 2 or more, as in {column}={name}:8."
+            f"The bins {column}={rule} need a whole number >= 2, as in {column}={name}:8."
         )
     count = int(numbers[0])
     if name == "width":
@@ -49,7 +49,7 @@ def edges(rule: str, values: Array, column: str) -> Array:
     if len(cuts) < count + 1:
         raise Refused(
             f"The bins {column}={rule} cannot be equally full: many rows of {column} share one "
-            f"value. Ask for fewer bins, or use {column}=width:{count}."
+            f"value. Use fewer bins, or {column}=width:{count}."
         )
     return cuts
 

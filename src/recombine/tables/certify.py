@@ -1,4 +1,4 @@
-"""Certify a table: coverage, and which combinations the measured ones determine, with proof."""
+"""Certify a table: its coverage, and which combinations the measured ones determine, with proof."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.solve import System, solve
 from recombine.tables.table import Table
 
-WITNESS_ROWS = 4_000  # measured combinations among which a linear program looks for a witness
-SHOWN = 5  # names that a list shows
+WITNESS_ROWS = 4_000  # most measured combinations of the linear program for a witness
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Coverage:
     strength: int
     possible: int
     covered: int
-    thin: int  # covered by one measured combination only
+    thin: int  # covered by only one measured combination
 
     @property
     def share(self) -> float:
@@ -70,19 +69,19 @@ class Witness:
 @shown
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Which asked combinations a table determines at one conjunction order, and how well."""
+    """Which queries a table determines at one conjunction order, and with what margin."""
 
     table: Table
     order: int
-    asked: Codes
+    queries: Codes
     determined: Mask
     margin: Array  # noise amplification φᵀG⁺φ; nan where not determined
     system: System
     coverage: tuple[Coverage, ...]
-    never: dict[str, tuple[str, ...]]  # levels that occur in no measured row
+    never: dict[str, tuple[str, ...]]  # levels that were never measured, by factor
 
     def __str__(self) -> str:
-        count = f"{int(self.determined.sum()):,} of {len(self.asked):,} combinations"
+        count = f"{int(self.determined.sum()):,} of {len(self.queries):,} combinations"
         return f"Certificate(order {self.order}: {count} determined)"
 
     @property
@@ -92,9 +91,9 @@ class Certificate:
 
     @cached_property
     def components(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Connected components of a two-factor table: levels that measured cells join."""
+        """Connected components of a two-factor table: levels linked by measured cells."""
         if len(self.table.shape) != 2:
-            raise Refused("Connected components are those of a table with two factors.")
+            raise Refused("Connected components need a table with two factors.")
         (m, n), z = self.table.shape, self.table.cells.z
         edges = sparse.coo_array((np.ones(len(z)), (z[:, 0], m + z[:, 1])), shape=(m + n, m + n))
         count, label = connected_components(edges, directed=False)
@@ -108,7 +107,7 @@ class Certificate:
         ]
 
     def witness(self, combination: Sequence[Any]) -> Witness | None:
-        """Write a combination as a signed sum of few measured ones, or `None`."""
+        """Write a combination as a signed sum of few measured ones; `None` if none is found."""
         (z,) = self.table.encode([combination], "The combination")
         terms = _corners(self.table, self.order, z) or _program(self, z)
         if terms is None:
@@ -122,22 +121,22 @@ class Certificate:
 def certify(
     table: Table, order: int = 1, wanted: Codes | None = None, *, seed: int = 0
 ) -> Certificate:
-    """Decide for every unmeasured combination (or the wanted ones) whether it is determined.
+    """Decide which unmeasured (or wanted) combinations are determined.
 
-    A combination is determined at order n if every sum over conjunctions of at most n factors that
-    agrees with the measured combinations takes one and the same value there.
+    A combination is determined at order n if all sums over conjunctions of at most n factors that
+    fit the measured combinations take the same value there.
     """
     factors = len(table.shape)
     if not isinstance(order, int | np.integer) or not 1 <= order <= factors:
         raise Refused(f"order must be 1 to {factors}, the number of factors; got order={order!r}.")
     cells = table.cells
-    asked = table.unseen if wanted is None else np.asarray(wanted)
+    queries = table.unseen if wanted is None else np.asarray(wanted)
     system = solve(table.shape, order, cells.z, cells.weight, seed=seed)
-    if table.listable and len(asked) > table.size // 16:
-        at = tuple(asked.T)
+    if table.listable and len(queries) > table.size // 16:
+        at = tuple(queries.T)
         determined, margin = system.determined()[at], system.margins()[at]
     else:
-        determined, margin = system.determined(asked), system.margins(asked)
+        determined, margin = system.determined(queries), system.margins(queries)
     margin = np.where(determined, margin, np.nan)
     never = {
         name: tuple(f.labels[i] for i in np.setdiff1d(np.arange(f.levels or 0), cells.z[:, c]))
@@ -146,7 +145,7 @@ def certify(
     return Certificate(
         table,
         order,
-        asked,
+        queries,
         determined,
         margin,
         system,
@@ -156,7 +155,7 @@ def certify(
 
 
 def covered(table: Table, strength: int) -> Coverage:
-    """Count the conjunctions of some number of factors that occur."""
+    """Count the conjunctions of `strength` levels that occur."""
     shape, z = table.shape, table.cells.z
     possible = seen = thin = 0
     for subset in combinations(range(len(shape)), strength):
@@ -177,9 +176,9 @@ Term = tuple[Fraction, NDArray[Any]]
 
 
 def _corners(table: Table, order: int, z: NDArray[Any]) -> list[Term] | None:
-    """Find order + 1 factors and other levels such that all other corners of the cube are seen.
+    """Find a cube over order + 1 factors whose other corners were all measured.
 
-    Inclusion and exclusion over the corners is a witness: at order 1,
+    Inclusion and exclusion over its corners is a witness: at order 1,
     y(a, b) = y(a', b) + y(a, b') - y(a', b').
     """
     if not table.listable:

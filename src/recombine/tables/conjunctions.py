@@ -18,7 +18,7 @@ from recombine.theory.kernel import Subset as Subset
 
 Codes = NDArray[np.integer[Any]]  # (n, factors): one row of level numbers per combination
 
-LISTED = 1 << 22  # grids up to this size are summed whole
+LISTED = 1 << 22  # largest grid that is summed as a whole
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Conjunctions:
         return (z - np.array(self.reference) - 1) % np.array(self.shape) if self.reference else z
 
     def columns(self, z: Codes) -> NDArray[np.int64]:
-        """Number the column of each subset that is 1 at each combination; -1 where none is."""
+        """Number of each subset's column that is 1 at each combination; -1 if there is none."""
         turned = self.rotated(z)
         numbers = np.full((len(turned), len(self.subsets)), -1, dtype=np.int64)
         for at, (j, start) in enumerate(zip(self.subsets, self.starts[:-1], strict=True)):
@@ -91,10 +91,10 @@ class Conjunctions:
         return sparse.csr_array(entries, shape=(len(numbers), self.width))
 
     def gram(self, z: Codes, counts: NDArray[Any]) -> Array:
-        """Sum the outer products of indicator rows, each `counts` times: exact for whole numbers.
+        """Sum the outer products of indicator rows, weighted by `counts`: exact for whole numbers.
 
-        From marginal counts of unions of two subsets, or from a sparse product where the rows are
-        few; there is never a matrix of rows by columns.
+        Computed from marginal counts over unions of two subsets, or as a sparse product if rows
+        are few; never from a dense matrix of rows by columns.
         """
         if len(z) * len(self.subsets) ** 2 <= self._assembled:
             phi = self.matrix(z)
@@ -167,7 +167,7 @@ class Conjunctions:
 
     @cached_property
     def _assembled(self) -> int:
-        """Entries that are written when the Gram matrix is assembled from marginal counts."""
+        """Entries written to assemble the Gram matrix from marginal counts."""
         return sum(
             len(self._pairs(u)) * prod(self.shape[c] for c in u) + min(self.size, LISTED)
             for u in self._unions
@@ -182,7 +182,7 @@ class Conjunctions:
         return [(a, b) for a in inside for b in inside if {*a, *b} == set(union)]
 
     def _numbers(self, subset: Subset, union: Subset) -> NDArray[np.int64]:
-        """Column numbers of a subset over the levels with columns of a union, to broadcast."""
+        """Column numbers of a subset, broadcastable over the coded levels of a union."""
         code = np.full([1] * len(union), 0, dtype=np.int64)
         for c in subset:
             axis = [1] * len(union)
@@ -191,7 +191,7 @@ class Conjunctions:
         return np.asarray(code + self.starts[self.subsets.index(subset)])
 
     def _marginals(self, z: Codes, counts: NDArray[Any]) -> dict[Subset, Array]:
-        """Counts over the levels of each union, each summed from a larger union."""
+        """Counts over the levels of each union, each summed from a larger union's."""
         turned = self.rotated(z)
         everything = tuple(range(len(self.shape)))
         tables: dict[Subset, Array] = {}

@@ -1,4 +1,4 @@
-"""Tables that come with the package, with their sources and licenses."""
+"""Tables bundled with the package, with their sources and licenses."""
 
 from __future__ import annotations
 
@@ -46,24 +46,21 @@ def french_fries() -> Table:
 
 
 DATASETS: dict[str, Callable[[], Table]] = {
-    "gb1": gb1,
-    "buchwald_hartwig": buchwald_hartwig,
-    "direct_arylation": direct_arylation,
-    "french_fries": french_fries,
+    load.__name__: load for load in (gb1, buchwald_hartwig, direct_arylation, french_fries)
 }
 
 
 def dataset(name: str) -> Table:
-    """Load a table that comes with the package: `dataset("gb1")`."""
+    """Load a bundled table: `dataset("gb1")`."""
     if name not in DATASETS:
         raise nearest("dataset", name, DATASETS)
     return DATASETS[name]()
 
 
 def _stored(name: str) -> Table:
-    """Read the values of a complete product, whole numbers with -1 where nothing was measured.
+    """Read the values of a full grid: whole numbers, -1 where nothing was measured.
 
-    A last factor that numbers repeats is dropped, so that repeats are rows of one combination.
+    If the last factor numbers repeats, it is dropped: repeats become rows of one combination.
     """
     import lzma
 

@@ -17,9 +17,9 @@ from recombine.core.space import Array
 
 Whole = NDArray[np.int64]
 
-PANEL = 32  # columns that are eliminated one by one before a matrix product
+PANEL = 32  # columns that are eliminated one by one between matrix products
 PRIMES = (1 << 22, 1 << 23)  # 32 products of residues below 2^23 add up exactly in float64
-CHECKED = 64  # null vectors up to which each is checked; random combinations beyond
+CHECKED = 64  # most null vectors that are checked one by one; beyond, random combinations are
 EXACT = 1 << 53
 LARGE = 1 << 16  # entries of a matrix whose products may use several threads
 
@@ -99,9 +99,9 @@ class Echelon:
 
 
 def _one_thread(size: int) -> AbstractContextManager[object]:
-    """Keep products of thin panels on one thread: on a busy machine, threads wait for each other.
+    """Run products of thin panels on one thread: on a busy machine, threads wait for each other.
 
-    Small matrices have one thread anyway, and asking for it takes longer than their product.
+    Small matrices use one thread anyway, and setting the limit takes longer than their product.
     """
     return threadpool_limits(1, user_api="blas") if size > LARGE else nullcontext()
 
@@ -194,7 +194,7 @@ def rational(x: Whole, prime: int) -> Whole | None:
 def whole_null_space(a: NDArray[Any], e: Echelon) -> Whole | None:
     """Rebuild a whole-number basis of the null space of `a` and check a·N = 0 exactly.
 
-    A basis as large as the rank modulo a prime leaves free proves both the rank and the space.
+    A basis with as many vectors as the columns minus the rank modulo a prime proves both.
     """
     basis = rational(e.null(np.eye(len(e.free))), e.prime)
     if basis is None:
@@ -206,9 +206,9 @@ def whole_null_space(a: NDArray[Any], e: Echelon) -> Whole | None:
 
 
 def combine(basis: Whole, rng: Generator, vectors: int = 3) -> Whole:
-    """Draw random whole-number combinations of null vectors; few vectors are returned as they are.
+    """Draw random whole-number combinations of null vectors; few vectors are returned unchanged.
 
-    A nonzero φ·N survives each combination but for a chance below 2^-20.
+    Each combination keeps a nonzero φ·N nonzero with a probability above 1 - 2^-20.
     """
     if basis.shape[1] <= CHECKED:
         return basis

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 FORMATS |= {".jsonl": "JSON lines", ".ndjson": "JSON lines"}
 FOREIGN = dict.fromkeys([".xlsx", ".xls", ".xlsm", ".ods"], "a spreadsheet")
-FOREIGN |= {".json": "JSON, not JSON lines", ".zip": "an archive", ".npy": "an array of NumPy"}
+FOREIGN |= {".json": "JSON, not JSON lines", ".zip": "an archive", ".npy": "a NumPy array"}
 FOREIGN |= {".npz": "an archive of arrays", ".feather": "Feather", ".db": "a database"}
 MARKS = {b"PK\x03\x04": "a spreadsheet or a ZIP archive", b"\x1f\x8b": "gzipped"}
 MARKS |= {
     b"PAR1": "a Parquet file",
-    b"\x93NUMPY": "an array of NumPy",
+    b"\x93NUMPY": "a NumPy array",
     b"\xd0\xcf\x11": "a spreadsheet",
 }
-BYTES = 2**31  # most bytes that a gzipped file may hold
-MOST_NAMES = 10_000  # files of a folder that are looked at
-MISSING = ("", "NA", "NaN", "nan")  # fields of a text file that hold no value
+BYTES = 2**31  # most bytes of an unpacked gzipped file
+MOST_NAMES = 10_000  # files of a folder that suggestions are searched in
+MISSING = ("", "NA", "NaN", "nan")  # fields of a text file that are missing values
 COLUMNS = 50_000  # most columns of a CSV file
 
 
 def load_file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
-    """Load the columns of a file, or refuse it in a sentence."""
+    """Load the columns of a file, or refuse it with one sentence."""
     import polars as pl
 
     suffixes = [s.lower() for s in path.suffixes]
@@ -52,7 +52,7 @@ def load_file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
             if content.startswith(start):
                 raise Refused(
                     f"{path.name} is {kind} although its name ends in {suffix}; save it as CSV, or "
-                    "give it the ending of what it is."
+                    "give it the right suffix."
                 )
         text = _decode(path.name, content, encoding)
         if FORMATS[suffix] == "JSON lines":
@@ -86,24 +86,25 @@ def _content(path: Path, packed: bool, suffix: str) -> bytes:
             )
         if suffix not in FORMATS:
             raise Refused(
-                f"{path} is {FOREIGN.get(suffix, 'of no format that is known by its ending')}; a "
-                "table is read from .csv, .tsv, .parquet or .jsonl, gzipped or not. Save it as CSV."
+                f"{path} is {FOREIGN.get(suffix, 'of unknown format')}; a table is read from .csv, "
+                ".tsv, .parquet or .jsonl, gzipped or not. Save it as CSV."
             )
         if not packed:
             return path.read_bytes()
         with gzip.open(path) as file:
             content = file.read(BYTES + 1)
+    except Refused:
+        raise
     except (OSError, EOFError, zlib.error, ValueError) as problem:
-        if isinstance(problem, Refused):
-            raise
         why = getattr(problem, "strerror", None) or problem
-        damaged = " It is damaged or not gzipped; pack it again." if packed else ""
-        advice = damaged or " Check its permissions, or copy it to where you may read it."
-        raise Refused(f"{path} cannot be read ({why}).{advice}") from problem
+        advice = "Check its permissions, or copy it to where you may read it."
+        if packed:
+            advice = "It is damaged or not gzipped; pack it again."
+        raise Refused(f"{path} cannot be read ({why}). {advice}") from problem
     if len(content) > BYTES:
         raise Refused(
-            f"{path} holds more than {BYTES:,} bytes, which is the most that is unpacked. Unpack "
-            "it yourself, or save it as Parquet."
+            f"{path} holds more than {BYTES:,} bytes, the limit for gzipped files. Unpack it "
+            "yourself, or save it as Parquet."
         )
     return content
 
@@ -120,7 +121,7 @@ def _absent_file(path: Path) -> Refused:
     if not folder.is_dir():
         return Refused(
             f"There is no file {str(path)!r}, since there is no folder {str(folder)!r}. Name the "
-            "file as it is seen from the current folder, or by its full path."
+            "file relative to the current folder, or by its full path."
         )
     with suppress(OSError):
         names = [p.name for p in islice(folder.iterdir(), MOST_NAMES) if p.is_file()]
@@ -129,8 +130,7 @@ def _absent_file(path: Path) -> Refused:
             return Refused(f"There is no file {str(path)!r}. Did you mean {meant}?")
     return Refused(
         f"There is no file {str(path)!r}, nor one with a similar name in {str(folder)!r}."
-        f"{_tables_in(folder)} Name the file as it is seen from the current folder, or by its "
-        "full path."
+        f"{_tables_in(folder)} Name the file relative to the current folder, or by its full path."
     )
 
 
@@ -147,7 +147,7 @@ def _tables_in(folder: Path) -> str:
 
 
 def _decode(name: str, content: bytes, encoding: str) -> bytes:
-    """Return the content as UTF-8, or refuse it because it is not text in this encoding."""
+    """Return the content as UTF-8; refuse it if it is not text in this encoding."""
     try:
         text = content.decode(encoding)
     except (UnicodeDecodeError, LookupError) as problem:
@@ -160,7 +160,7 @@ def _decode(name: str, content: bytes, encoding: str) -> bytes:
 
 
 def _csv(text: bytes, separator: str) -> polars.DataFrame:
-    """Read CSV: a column is numbers if all of its fields are, else text as it is written."""
+    """Read CSV: a column is numeric if all of its fields are, else text as written."""
     import polars as pl
 
     if b"\n" not in text:
@@ -171,7 +171,7 @@ def _csv(text: bytes, separator: str) -> polars.DataFrame:
     if len(header) > COLUMNS:
         raise Refused(
             f"The header has {len(header):,} columns; at most {COLUMNS:,} are read. Keep the "
-            "factors and the target, or swap rows and columns if each row is a variable."
+            "factors and the target, or transpose the table if each row is a variable."
         )
     frame = pl.read_csv(
         io.BytesIO(text), separator=separator, infer_schema=False, raise_if_empty=False
@@ -184,7 +184,7 @@ def _csv(text: bytes, separator: str) -> polars.DataFrame:
 
 
 def _typed(s: polars.Series) -> polars.Series:
-    """Read text as numbers or truth values where all of it is; codes such as 007 stay text."""
+    """Convert text to numbers or truth values if all fields are; codes such as 007 stay text."""
     import polars as pl
 
     text = s.str.strip_chars()
@@ -200,6 +200,6 @@ def _typed(s: polars.Series) -> polars.Series:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
+    """Refuse two columns of the same name."""
     if twice := sorted(n for n, count in Counter(names).items() if n and count > 1):
-        raise Refused(f"Two columns are called {twice[0]!r}; give each column a name of its own.")
+        raise Refused(f"Two columns are called {twice[0]!r}; give each column its own name.")

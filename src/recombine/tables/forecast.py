@@ -1,10 +1,9 @@
-"""Forecast unmeasured combinations: values, what is known, and where a model will fail."""
+"""Forecast unmeasured combinations: their values, which are known, and where a model fails."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -19,11 +18,11 @@ from recombine.tables.referee import Judgement, Referee, fit_referee
 from recombine.tables.table import Table
 
 INTERVAL = 0.9  # share of truths that lie between low and high
-SURE = 0.95  # share of truths that must lie within the tolerance of a known value
-COMPONENTS = 8  # leading components of outputs that are vectors
-EXPLAINED = 0.95  # share of their variance beyond which no component is added
-PART = 0.1  # values further beyond the measured range than this share of it are refused
-COMMON = 0.05  # share of the measured combinations that makes an order seen
+SURE = 0.95  # share of truths within the tolerance of a known value
+COMPONENTS = 8  # most principal components of vector targets
+EXPLAINED = 0.95  # explained variance beyond which no component is added
+PART = 0.1  # share of the measured range by which a value may exceed it
+COMMON = 0.05  # share of the measured combinations that makes an order a measured one
 
 KNOWN, UNCERTAIN, ORDER, RANGE, LEVEL = range(5)
 REASONS = (
@@ -39,7 +38,7 @@ VERDICTS = ("right", "fails", "cannot know")
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far from the truth an answer may lie: in units of the target, or in its deviations."""
+    """Largest acceptable error: in units of the target, or in its standard deviations."""
 
     amount: float
     relative: bool
@@ -55,7 +54,9 @@ def tolerance(text: str | float) -> Tolerance:
     >>> tolerance("0.5sd").absolute(4.0), tolerance("3").absolute(4.0)
     (2.0, 3.0)
     """
-    parts = re.fullmatch(r"\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(sd)?\s*", str(text), re.IGNORECASE)
+    parts = re.fullmatch(
+        r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(sd)?\s*", str(text), re.IGNORECASE
+    )
     if parts is None or not 0 < float(parts[1]) < np.inf:
         raise Refused(f"--tolerance needs a positive number such as 0.5sd or 3; got {text!r}.")
     return Tolerance(float(parts[1]), parts[2] is not None)
@@ -63,25 +64,25 @@ def tolerance(text: str | float) -> Tolerance:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What is to be expected at the asked combinations."""
+    """Values to expect at the queried combinations, and their uncertainty."""
 
     table: Table
-    asked: Codes
+    queries: Codes
     kind: Literal["number", "vector", "classes"]
-    tolerance: float  # in units of the target; chance of a wrong class for classes
-    value: Array  # (asked, outputs); class numbers for classes
-    low: Array  # (asked,): end of the interval; nan for vectors and classes
+    tolerance: float  # in units of the target; for classes, the chance of a wrong one
+    value: Array  # (queries, outputs); class numbers for classes
+    low: Array  # (queries,): end of the interval; nan for vectors and classes
     high: Array
-    own_error: Array  # expected error of the referee's own value
+    referee_error: Array  # expected error of `value`
     why: NDArray[np.int64]  # index of REASONS; 0 where the value is known
     referees: tuple[Referee, ...]
     judgements: tuple[Judgement, ...]
-    asked_for: tuple[str, int]  # tolerance as it was written, and seed
+    options: tuple[str, int]  # tolerance as the caller wrote it, and seed
     axes: Array = field(default_factory=lambda: np.ones((1, 1)))  # (outputs, components) of vectors
     rest: float = 0.0  # variance of vectors outside the components
-    network: str = ""  # the kind of network whose answer was forecast
-    answers: Array | None = None  # what it will answer
-    predictions: Array | None = None  # what a trained model answered
+    network: str = ""  # the kind of network whose answers were forecast
+    answers: Array | None = None  # of that network
+    predictions: Array | None = None  # of a trained model
 
     @property
     def known(self) -> Mask:
@@ -90,19 +91,19 @@ class Forecast:
 
     @property
     def judged(self) -> Array | None:
-        """The answers that are judged: predictions where there are any, else the network's."""
+        """The answers that are judged: a model's predictions, else the network's answers."""
         return self.answers if self.predictions is None else self.predictions
 
     @property
     def expected_error(self) -> Array:
-        """Expected error of the judged answers, or of the referee's own values."""
-        return self.own_error if self.judged is None else self.error_of(self.judged)
+        """Expected error of the judged answers; of the referee's values if there are none."""
+        return self.referee_error if self.judged is None else self.error_of(self.judged)
 
     @property
     def fails(self) -> Mask:
-        """Known combinations where the judged answer is expected to miss by more than tolerance."""
+        """Known combinations where the judged answer probably exceeds the tolerance."""
         if self.judged is None:
-            return np.zeros(len(self.asked), dtype=bool)
+            return np.zeros(len(self.queries), dtype=bool)
         if self.kind == "classes":
             return np.asarray(self.known & (self.judged[:, 0] != self.value[:, 0]))
         if self.kind == "vector":
@@ -112,13 +113,13 @@ class Forecast:
 
     @property
     def verdict(self) -> NDArray[Any]:
-        """Of each combination `right`, `fails` or `cannot know`, for the judged answers."""
+        """Verdict on each judged answer: `right`, `fails` or `cannot know`."""
         return np.array(VERDICTS)[np.where(self.known, self.fails.astype(np.int64), 2)]
 
     def error_of(self, answers: Array) -> Array:
-        """Expected error of any answers: |y - truth|, root mean square, or chance to be wrong."""
+        """Expected error of any answers: absolute, root mean square, or chance of a wrong class."""
         if self.kind == "classes":
-            right = 1 - self.own_error
+            right = 1 - self.referee_error
             return np.where(answers[:, 0] == self.value[:, 0], 1 - right, right)
         if self.kind == "number":
             return self.judgements[0].expected_error(answers[:, 0])
@@ -131,79 +132,72 @@ class Forecast:
 
 def forecast(
     table: Table,
-    asked: Codes | None = None,
+    queries: Codes | None = None,
     *,
     within: str | float = "0.5sd",
     network: str = "relu3",
     seed: int = 0,
 ) -> Forecast:
-    """Forecast the asked combinations (all unmeasured ones by default).
+    """Forecast the queries (all unmeasured combinations by default).
 
     - within: the tolerance, in standard deviations of the target (`0.5sd`) or in its units
     - network: the kind of network whose answer is forecast (`relu3`), or "" for none
     """
-    if table.y is None:
-        raise Refused("A forecast needs a target; name its column with --target.")
-    asked = table.unseen if asked is None else asked
-    if not len(asked):
-        raise Refused("Every combination was measured; there is nothing to forecast.")
+    queries = table.unseen if queries is None else queries
     if table.classes:
-        made = _classes(table, asked, within, seed)
+        result = _classes(table, queries, within, seed)
     elif table.cells.y.shape[1] > 1:
-        made = _vector(table, asked, within, seed)
+        result = _vector(table, queries, within, seed)
     else:
-        made = _number(table, asked, within, seed)
-    return with_network(made, network) if network and network != "measured" else made
+        result = _number(table, queries, within, seed)
+    return with_network(result, network) if network else result
 
 
 def check_options(within: str | float, network: str, *, answered: bool) -> None:
-    """Refuse a wrong tolerance or network before anything is fitted."""
+    """Refuse an invalid tolerance or network before anything is fitted."""
     tolerance(within)
     if network == "measured" and not answered:
-        raise Refused("--network measured needs predictions to measure; give --predictions.")
+        raise Refused("--network measured needs predictions to measure; add --predictions.")
     if network and network != "measured":
         network_kernel(network, 1)
 
 
-def with_network(made: Forecast, network: str) -> Forecast:
-    """Add what a network will answer: a kind such as `relu3`, or `measured` from predictions."""
-    cells, factors = made.table.cells, len(made.table.shape)
-    measured = network == "measured"
-    check_options(made.asked_for[0], network, answered=made.predictions is not None)
-    y, predictions = cells.y, made.predictions
-    if made.kind == "classes" and predictions is not None:
-        predictions = np.eye(len(made.table.classes))[predictions[:, 0].astype(np.int64)]
+def with_network(f: Forecast, network: str) -> Forecast:
+    """Add the answers of a network: a kind such as `relu3`, or `measured` from predictions."""
+    cells, predictions = f.table.cells, f.predictions
+    check_options(f.options[0], network, answered=predictions is not None)
+    if f.kind == "classes" and predictions is not None:
+        predictions = np.eye(len(f.table.classes))[predictions[:, 0].astype(np.int64)]
     answers = []
-    for c in range(y.shape[1]):
-        if measured and predictions is not None:
-            kernel = measure(cells.z, y[:, c], made.asked, predictions[:, c])
+    for c, y in enumerate(cells.y.T):
+        if network == "measured" and predictions is not None:
+            kernel = measure(cells.z, y, f.queries, predictions[:, c])
         else:
-            kernel = network_kernel(network, factors)
-        answers.append(answer(kernel, cells.z, y[:, c], made.asked))
+            kernel = network_kernel(network, len(f.table.shape))
+        answers.append(answer(kernel, cells.z, y, f.queries))
     columns = np.stack(answers, axis=1)
-    if made.kind == "classes":
+    if f.kind == "classes":
         columns = columns.argmax(axis=1)[:, None].astype(np.float64)
-    return replace(made, network=network, answers=columns)
+    return replace(f, network=network, answers=columns)
 
 
-def with_predictions(made: Forecast, predictions: Array) -> Forecast:
-    """Add a trained model's answers at the asked combinations, in their order."""
+def with_predictions(f: Forecast, predictions: Array) -> Forecast:
+    """Add a trained model's predictions at the queries, in their order."""
     p = np.asarray(predictions, dtype=np.float64).reshape(len(predictions), -1)
-    if len(p) != len(made.asked) or p.shape[1] != made.value.shape[1]:
-        wide, outputs = p.shape[1], made.value.shape[1]
+    if p.shape != f.value.shape:
+        (rows, width), (queries, outputs) = p.shape, f.value.shape
         raise Refused(
-            f"There are {len(p):,} predictions of {wide} number{'s' * (wide > 1)}; "
-            f"{len(made.asked):,} combinations with {outputs} number{'s' * (outputs > 1)} each are "
-            "asked."
+            f"There are {rows:,} predictions of {width} number{'s' * (width > 1)}; give one of "
+            f"{outputs} number{'s' * (outputs > 1)} for each of the {queries:,} combinations."
         )
     if not np.isfinite(p).all():
         raise Refused("Some prediction is not a finite number; give one for every combination.")
-    return replace(made, predictions=p)
+    return replace(f, predictions=p)
 
 
-def _number(table: Table, asked: Codes, within: str | float, seed: int) -> Forecast:
-    referee = fit_referee(table.shape, table.cells, 0, asked, seed=seed)
-    judgement = referee.judge(asked)
+def _number(table: Table, queries: Codes, within: str | float, seed: int) -> Forecast:
+    referee = fit_referee(table.shape, table.cells, 0, queries, seed=seed)
+    judgement = referee.judge(queries)
     limit = tolerance(within).absolute(float(table.scale[0]))
     half = judgement.half_width(INTERVAL)
     why = np.where(judgement.half_width(SURE) <= limit, KNOWN, UNCERTAIN)
@@ -212,22 +206,22 @@ def _number(table: Table, asked: Codes, within: str | float, seed: int) -> Forec
     why[beyond] = RANGE
     return Forecast(
         table,
-        asked,
+        queries,
         "number",
         limit,
         judgement.value[:, None],
         judgement.value - half,
         judgement.value + half,
         judgement.expected_error(judgement.value),
-        _refuse(table, asked, why),
+        _mark_unknown(table, queries, why),
         (referee,),
         (judgement,),
         (str(within), seed),
     )
 
 
-def _vector(table: Table, asked: Codes, within: str | float, seed: int) -> Forecast:
-    """Forecast the leading components of outputs that are vectors or images."""
+def _vector(table: Table, queries: Codes, within: str | float, seed: int) -> Forecast:
+    """Forecast vectors or images by their principal components."""
     y = table.cells.y
     mean = np.average(y, axis=0, weights=table.cells.weight)
     _, s, vt = np.linalg.svd(y - mean, full_matrices=False)
@@ -236,24 +230,24 @@ def _vector(table: Table, asked: Codes, within: str | float, seed: int) -> Forec
     axes = vt[:count].T
     inner = replace(table.cells, y=(y - mean) @ axes, spread=np.zeros((len(y), count)))
     rest = float(np.sum(s[count:] ** 2) / len(y))
-    referees = tuple(fit_referee(table.shape, inner, c, asked, seed=seed) for c in range(count))
-    judgements = tuple(r.judge(asked) for r in referees)
+    referees = tuple(fit_referee(table.shape, inner, c, queries, seed=seed) for c in range(count))
+    judgements = tuple(r.judge(queries) for r in referees)
     value = mean + np.stack([j.value for j in judgements], axis=1) @ axes.T
     limit = tolerance(within).absolute(float(np.sqrt(np.square(table.scale).sum())))
     spread = sum(np.square(j.scale) * np.square(j.ratios).mean() for j in judgements)
     half = np.sqrt(sum(np.square(j.half_width(SURE)) for j in judgements) + rest)
-    nothing = np.full(len(asked), np.nan)
+    nothing = np.full(len(queries), np.nan)
     why = np.where(half <= limit, KNOWN, UNCERTAIN)
     return Forecast(
         table,
-        asked,
+        queries,
         "vector",
         limit,
         value,
         nothing,
         nothing,
         np.sqrt(spread + rest),
-        _refuse(table, asked, why),
+        _mark_unknown(table, queries, why),
         referees,
         judgements,
         (str(within), seed),
@@ -262,11 +256,12 @@ def _vector(table: Table, asked: Codes, within: str | float, seed: int) -> Forec
     )
 
 
-def _classes(table: Table, asked: Codes, within: str | float, seed: int) -> Forecast:
-    """Forecast classes one against the rest; the margin of the first tells the chance to be right.
+def _classes(table: Table, queries: Codes, within: str | float, seed: int) -> Forecast:
+    """Forecast classes one against the rest.
 
-    The chance is calibrated on rehearsals by isotonic regression, with one wrong answer added at
-    the largest margin, so that a class is known only where many rehearsed ones were right.
+    The chance that the top class is right depends on its lead over the second. It is calibrated on
+    rehearsals by isotonic regression, with one wrong answer added at the largest lead, so that a
+    class is known only where many rehearsed ones were right.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -278,156 +273,50 @@ def _classes(table: Table, asked: Codes, within: str | float, seed: int) -> Fore
         )
     single = len(table.classes) == 2
     columns = [1] if single else range(len(table.classes))
-    referees = tuple(fit_referee(table.shape, table.cells, c, asked, seed=seed) for c in columns)
-    judgements = tuple(r.judge(asked) for r in referees)
+    referees = tuple(fit_referee(table.shape, table.cells, c, queries, seed=seed) for c in columns)
+    judgements = tuple(r.judge(queries) for r in referees)
+
+    def per_class(scores: Sequence[Array]) -> Array:
+        return np.stack([1 - scores[0], scores[0]] if single else scores, axis=1)
 
     def ranked(scores: Sequence[Array]) -> tuple[NDArray[np.int64], Array]:
-        table_of = np.stack([1 - scores[0], scores[0]] if single else list(scores), axis=1)
-        ordered = np.sort(table_of, axis=1)
-        return table_of.argmax(axis=1), ordered[:, -1] - ordered[:, -2]
+        by_class = per_class(scores)
+        ordered = np.sort(by_class, axis=1)
+        return by_class.argmax(axis=1), ordered[:, -1] - ordered[:, -2]
 
-    rehearsed = [r.rehearsal.answers @ r.weights for r in referees]
-    truths = [r.rehearsal.y for r in referees]
-    truth = np.stack([1 - truths[0], truths[0]] if single else truths, axis=1)
-    first, margin = ranked(rehearsed)
+    first, lead = ranked([r.rehearsal.answers @ r.weights for r in referees])
+    truth = per_class([r.rehearsal.y for r in referees])
     right = truth[np.arange(len(first)), first]
     curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-    curve.fit(np.append(margin, margin.max()), np.append(right, 0.0))
-    chosen, certainty = ranked([j.value for j in judgements])
-    wrong = 1 - np.asarray(curve.predict(certainty), dtype=np.float64)
-    nothing = np.full(len(asked), np.nan)
+    curve.fit(np.append(lead, lead.max()), np.append(right, 0.0))
+    chosen, lead = ranked([j.value for j in judgements])
+    wrong = 1 - np.asarray(curve.predict(lead), dtype=np.float64)
+    nothing = np.full(len(queries), np.nan)
     return Forecast(
         table,
-        asked,
+        queries,
         "classes",
         chance,
         chosen[:, None].astype(np.float64),
         nothing,
         nothing,
         wrong,
-        _refuse(table, asked, np.where(wrong <= chance, KNOWN, UNCERTAIN)),
+        _mark_unknown(table, queries, np.where(wrong <= chance, KNOWN, UNCERTAIN)),
         referees,
         judgements,
         (str(within), seed),
     )
 
 
-def _refuse(table: Table, asked: Codes, why: NDArray[Any]) -> NDArray[np.int64]:
-    """Refuse combinations beyond the measured order or with a level that was never measured."""
+def _mark_unknown(table: Table, queries: Codes, why: NDArray[Any]) -> NDArray[np.int64]:
+    """Mark combinations as unknown beyond the measured order, or with an unmeasured level."""
     z = table.cells.z
     counts = [np.bincount(z[:, c], minlength=m) for c, m in enumerate(table.shape)]
     frequent = np.array([count.argmax() for count in counts])
     differing = np.bincount((z != frequent).sum(axis=1), minlength=len(table.shape) + 1)
     common = np.flatnonzero(differing >= max(1.0, COMMON * len(z)))
     why = why.astype(np.int64)
-    why[(asked != frequent).sum(axis=1) > common.max()] = ORDER
-    never = np.any([count[asked[:, c]] == 0 for c, count in enumerate(counts)], axis=0)
+    why[(queries != frequent).sum(axis=1) > common.max()] = ORDER
+    never = np.any([count[queries[:, c]] == 0 for c, count in enumerate(counts)], axis=0)
     why[never] = LEVEL
     return why
-
-
-Model = Callable[[Any], Any] | Any
-
-
-def predictions_of(
-    model: Model, table: Table, asked: Codes, frame: Callable[[Codes], Any]
-) -> Array:
-    """Ask a model, and turn its answers into numbers; names of classes become their numbers."""
-    return plain(answers_of(model, table, asked, frame), table)
-
-
-def answers_of(model: Model, table: Table, asked: Codes, frame: Callable[[Codes], Any]) -> Any:
-    """Ask a model: a torch module gets one-hot codes, a fitted estimator the columns it was fitted
-    to (one-hot codes or level numbers where they had no names), a function a dataframe of names.
-    """
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(model, torch.nn.Module):
-        model.eval()
-        like = next(model.parameters(), torch.zeros(0))
-        codes = torch.from_numpy(one_hot(table, asked)).to(like.device, like.dtype)
-        with torch.no_grad():
-            return _asked(model, codes, "one-hot codes of all levels").detach().cpu().numpy()
-    ask = model.predict if hasattr(model, "predict") else model
-    if not callable(ask):
-        raise Refused(
-            f"A model is a function, an estimator with predict, or a torch module; got "
-            f"{type(model).__name__}."
-        )
-    width = getattr(model, "n_features_in_", None)
-    names = [str(n) for n in getattr(model, "feature_names_in_", ())]
-    if width is None and ask is model:
-        return ask(frame(asked))
-    if width is None or (names and set(names) <= set(table.columns)):
-        rows = frame(asked)
-        return _asked(ask, rows[names] if names else rows, "the factor columns")
-    if not names and width == sum(table.shape):
-        return _asked(ask, one_hot(table, asked), "one-hot codes of all levels")
-    if not names and width == len(table.shape):
-        if _named(model):
-            return _asked(ask, np.asarray(frame(asked), dtype=object), "level names")
-        pairs = zip(table.columns, table.space.factors, strict=True)
-        if all(
-            f.labels == tuple(map(str, range(f.levels or 0))) for n, f in pairs if n in table.kinds
-        ):
-            return _asked(ask, asked, "level numbers")
-    listed = f" ({', '.join(names[:4])}{', …' * (len(names) > 4)})" if names else " without names"
-    raise Refused(
-        f"The model was fitted to {width} columns{listed}; the table has {len(table.shape)} "
-        f"factors ({', '.join(table.columns)}) with {sum(table.shape)} levels. Fit it to a "
-        "dataframe of the factor columns, or wrap it in a function of one."
-    )
-
-
-def _asked(ask: Callable[[Any], Any], rows: Any, what: str) -> Any:
-    """Ask an estimator or a module; what it raises becomes one sentence."""
-    try:
-        return ask(rows)
-    except Exception as problem:
-        said = (str(problem).splitlines() or [type(problem).__name__])[0].rstrip(".")
-        raise Refused(
-            f"The model cannot answer for {what}: {said}. Wrap it in a function of a dataframe of "
-            "factor columns."
-        ) from problem
-
-
-def _named(model: Any) -> bool:
-    """Whether an estimator, or the first step of a pipeline, was fitted to names of levels."""
-    steps = getattr(model, "steps", None) or getattr(model, "transformers_", None)
-    if steps:
-        return _named(steps[0][1])
-    categories = getattr(model, "categories_", ())
-    return any(np.asarray(c).dtype.kind in "OUS" for c in categories)
-
-
-def plain(answers: Any, table: Table) -> Array:
-    """Turn answers into numbers; names of classes become their numbers."""
-    a = np.asarray(answers.detach().cpu() if hasattr(answers, "detach") else answers)
-    if a.ndim == 0:
-        raise Refused(
-            f"A model must return one prediction per combination; it returned {answers!r}."
-        )
-    if not table.classes:
-        try:
-            return a.astype(np.float64)
-        except (TypeError, ValueError):
-            raise Refused(f"A prediction is {str(a.flat[0])!r}, not a number.") from None
-    if a.ndim == 2 and a.shape[1] == len(table.classes):
-        return np.asarray(a.argmax(axis=1), dtype=np.float64)
-    return class_numbers(a.ravel().tolist(), table)
-
-
-def class_numbers(names: Sequence[Any], table: Table) -> Array:
-    """Number the classes that predictions name."""
-    known = {name: float(i) for i, name in enumerate(table.classes)}
-    if bad := [n for n in names if str(n) not in known]:
-        raise Refused(
-            f"A prediction is {str(bad[0])!r}; the classes are {', '.join(table.classes)}."
-        )
-    return np.array([known[str(n)] for n in names])
-
-
-def one_hot(table: Table, z: Codes) -> NDArray[np.float32]:
-    """One-hot codes of all factors, one after another."""
-    return np.concatenate(
-        [np.eye(m, dtype=np.float32)[z[:, c]] for c, m in enumerate(table.shape)], axis=1
-    )

@@ -1,4 +1,4 @@
-"""One object for what is determined, what is to be expected and what to measure next."""
+"""Certify, forecast and plan: the functions that answer questions about a table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from recombine.tables import certify as certificates
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
 from recombine.tables.answers import ANSWERS, Answers
-from recombine.tables.forecast import predictions_of, with_network
-from recombine.tables.lists import (
-    aligned,
-    barred_of,
-    combinations_of,
-    costs_of,
-    names_of,
-)
+from recombine.tables.ask import predictions_of
+from recombine.tables.lists import aligned, barred_of, combinations_of, costs_of
 from recombine.tables.table import Table, generator
 
 if TYPE_CHECKING:
@@ -28,9 +22,9 @@ if TYPE_CHECKING:
 @shown
 @dataclass(frozen=True, eq=False)
 class Foresight(Answers):
-    """Answers about the asked combinations of a table; parts that were not asked for are `None`.
+    """Answers about the queried combinations of a table; parts not requested are `None`.
 
-    Print it for sentences; `.table` is a dataframe with one row per asked combination.
+    Print it for sentences; `.table` is a dataframe with one row per queried combination.
     """
 
     def _repr_html_(self) -> str:
@@ -56,9 +50,9 @@ def certify(
 ) -> Foresight:
     """Tell which combinations a table determines: `print(certify(table, order=2))`.
 
-    - order: how many factors may meet in one term of the law
-    - wanted: combinations to ask about (a file, a dataframe or rows of level names); all
-      unmeasured ones by default
+    - order: the conjunction order: how many factors one term of the law may combine
+    - wanted: the queries (a file, a dataframe or rows of level names); all unmeasured
+      combinations by default
     """
     source = table.source if isinstance(table, Foresight) else table
     if not isinstance(source, Table):
@@ -72,17 +66,17 @@ def certify(
             f"instance {clash[0]}_."
         )
     generator(seed)
-    asked = None if wanted is None else combinations_of(source, wanted)
-    return Foresight(source, certificates.certify(source, order, asked, seed=seed))
+    queries = None if wanted is None else combinations_of(source, wanted)
+    return Foresight(source, certificates.certify(source, order, queries, seed=seed))
 
 
 def _certified(table: Table | Foresight, order: int | None, wanted: Any, seed: int) -> Foresight:
-    """Certify a table, or an answer again where it is asked at another order or elsewhere."""
+    """Certify a table; reuse the certificate of an answer if order and queries are the same."""
     if not isinstance(table, Foresight) or wanted is not None:
         return certify(table, 1 if order is None else order, wanted, seed=seed)
     if order is None or order == table.certificate.order:
         return table
-    certificate = certificates.certify(table.source, order, table.asked, seed=seed)
+    certificate = certificates.certify(table.source, order, table.queries, seed=seed)
     return replace(table, certificate=certificate, plan=None)
 
 
@@ -99,37 +93,38 @@ def forecast(
 ) -> Foresight:
     """Tell what to expect at unmeasured combinations, and where a model will fail.
 
-    - model: a function of a dataframe of levels, a scikit-learn estimator or a torch module, whose
-      answers are judged
-    - predictions: the same as a file or dataframe with the factor columns and one column more, or
-      as a list in the order of the asked combinations
-    - tolerance: how far off an answer may be: `0.5sd`, or a number in units of the target; for
+    - model: the model to judge: a function of a dataframe of levels, a scikit-learn estimator or a
+      torch module
+    - predictions: its predictions instead: a file or dataframe with the factor columns and one
+      more column, or a list in the order of the queries
+    - tolerance: the largest acceptable error: `0.5sd`, or a number in units of the target; for
       classes, the chance of a wrong one (0.05 by default)
-    - network: the kind of untrained network whose answers are forecast, or `measured`
-    - order: of the certificate; 1 by default, or that of the answer that is given
-    - wanted: combinations to ask about; all unmeasured ones by default
+    - network: the kind of network whose answers are forecast, or `measured`
+    - order: of the certificate; 1 by default, or that of the answer passed as `table`
+    - wanted: the queries; all unmeasured combinations by default
     """
     if model is not None and predictions is not None:
         raise Refused("forecast() takes a model or predictions; give one of them.")
     answered = model is not None or predictions is not None
     forecasts.check_options(tolerance, network or "", answered=answered)
     base = _certified(table, order, wanted, seed)
-    source, asked = base.source, base.asked
+    source, queries = base.source, base.queries
     if source.y is None:
         raise Refused("A forecast needs a target; name its column with --target.")
-    if len(asked) and base.asked_seen.all():
-        raise Refused("Every wanted combination was measured; there is nothing to forecast.")
-    answers = None if predictions is None else aligned(source, asked, predictions)
+    if base.already_measured.all():
+        which = "wanted combination" if len(queries) else "combination"
+        raise Refused(f"Every {which} was measured; there is nothing to forecast.")
+    answers = None if predictions is None else aligned(source, queries, predictions)
     if model is not None:
-        answers = predictions_of(model, source, asked, names_of(source))
-    made = base.forecast
-    if made is None or made.asked_for != (str(tolerance), seed):
-        made = forecasts.forecast(source, asked, within=tolerance, network="", seed=seed)
+        answers = predictions_of(model, source, queries)
+    result = base.forecast
+    if result is None or result.options != (str(tolerance), seed):
+        result = forecasts.forecast(source, queries, within=tolerance, network="", seed=seed)
     if answers is not None:
-        made = forecasts.with_predictions(made, answers)
+        result = forecasts.with_predictions(result, answers)
     if network:
-        made = with_network(made, network)
-    return replace(base, forecast=made)
+        result = forecasts.with_network(result, network)
+    return replace(base, forecast=result)
 
 
 def plan(
@@ -146,32 +141,30 @@ def plan(
 ) -> Foresight:
     """Tell what to measure next.
 
-    - budget: how many combinations to measure, or how much to spend where they have costs
+    - budget: the number of combinations to measure, or the amount to spend if they have costs
     - objective: `determined` (the most combinations), `error` (the lowest expected error) or
-      `best` (a high target); `auto` is `error` where all are determined, else `determined`
-    - cost: a file or dataframe with the factor columns and a cost; combinations without cost 1
-    - forbid: combinations that cannot be measured; where only some factors are named, all with
-      these levels
-    - order: of the certificate; 1 by default, or that of the answer that is given
-    - wanted: combinations to choose among; all unmeasured ones by default
+      `best` (a high target); `auto` is `error` if all are determined, else `determined`
+    - cost: a file or dataframe with the factor columns and a cost; unlisted combinations cost 1
+    - forbid: combinations that cannot be measured; if it names only some factors, all combinations
+      with these levels
+    - order: of the certificate; 1 by default, or that of the answer passed as `table`
+    - wanted: combinations to choose from; all unmeasured ones by default
     """
     plans.check(budget, objective)
     forecasts.tolerance(tolerance)
     base = _certified(table, order, wanted, seed)
     source = base.source
-    if not len(base.asked):
+    if not len(base.queries):
         raise Refused("Every combination was measured; there is nothing left to measure.")
     if objective == "auto":
         objective = "error" if base.certificate.determined.all() else "determined"
-    price = None if cost is None else costs_of(source, base.asked, cost)
-    barred = base.asked_seen
+    price = None if cost is None else costs_of(source, base.queries, cost)
+    barred = base.already_measured
     if forbid is not None:
-        barred = barred | barred_of(source, base.asked, forbid)
-    if objective == "best" and (source.y is None or source.classes or len(source.targets) > 1):
-        raise Refused("The objective 'best' needs a numeric target; name its column with --target.")
+        barred = barred | barred_of(source, base.queries, forbid)
     if objective in ("error", "best") and source.y is not None and base.forecast is None:
         base = forecast(base, tolerance=tolerance, network="", seed=seed)
-    made = plans.plan(
+    result = plans.plan(
         base.certificate,
         base.forecast,
         budget,
@@ -180,4 +173,4 @@ def plan(
         forbidden=barred,
         seed=seed,
     )
-    return replace(base, plan=made)
+    return replace(base, plan=result)

@@ -1,10 +1,10 @@
-"""Lists of combinations that come with a table: wanted ones, predictions, costs."""
+"""Read and write lists of combinations of a table: queries, predictions, costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,14 @@ from recombine.core.error import Refused
 from recombine.core.space import Mask, Space
 from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.forecast import class_numbers, plain
 from recombine.tables.read import load
-from recombine.tables.table import Table, distinct
+from recombine.tables.table import Table, distinct, match
 
 LONG = 28  # characters of a level that are printed
 
 
 def short(text: str, length: int = LONG) -> str:
-    """Shorten a long level for print.
+    """Shorten a long level name for printing.
 
     >>> short("CC(C)C1=CC(=CC(=C1)C(C)C)C(C)CO", 16)
     'CC(C)C1…C)C(C)CO'
@@ -32,7 +31,7 @@ def short(text: str, length: int = LONG) -> str:
 
 
 def briefly(labels: Sequence[str], length: int = LONG) -> dict[str, str]:
-    """Shorten the levels of a factor such that they stay different.
+    """Shorten the level names of a factor, keeping them distinct.
 
     >>> list(briefly(["CC(C)C1=CC2=C", "CC(C)C1=CO2=C", "OCC"], 7).values())
     ['CC…CC2=', 'CC…CO2=', 'OCC']
@@ -52,12 +51,19 @@ def briefly(labels: Sequence[str], length: int = LONG) -> dict[str, str]:
     return texts
 
 
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Write lines of columns, the first `left` of them flush left and the others flush right."""
+def finite(value: float) -> float | None:
+    """A number for JSON and dataframes; `None` unless it is finite."""
+    return float(value) if isfinite(value) else None
+
+
+def text_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], left: int, indent: str = "  "
+) -> list[str]:
+    """Write a table as lines; the first `left` columns are left-aligned, others right-aligned."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     pads = [str.ljust if c < left else str.rjust for c in range(len(widths))]
     return [
-        "  " + "  ".join(pad(v, w) for pad, v, w in zip(pads, row, widths, strict=True)).rstrip()
+        indent + "  ".join(pad(v, w) for pad, v, w in zip(pads, row, widths, strict=True)).rstrip()
         for row in (heads, *rows)
     ]
 
@@ -78,9 +84,7 @@ def rows_of(source: Table) -> Any:
     """Write the rows of a table as a dataframe: levels, targets and weights."""
     import polars
 
-    columns: dict[str, Any] = dict(
-        zip(source.columns, map(list, zip(*source.decode(source.codes), strict=True)), strict=True)
-    )
+    columns: dict[str, Any] = source.level_names(source.codes)
     if source.classes and source.y is not None:
         names = np.array([*source.classes, None], dtype=object)
         at = np.where(source.measured, np.nan_to_num(source.y).argmax(axis=1), -1)
@@ -93,7 +97,7 @@ def rows_of(source: Table) -> Any:
 
 
 def _values(labels: Sequence[str], kind: str) -> NDArray[Any]:
-    """Levels as a model was fitted to them: numbers and truth values, or names."""
+    """Levels in the type of the source column: truth values, numbers or text."""
     if kind == "bool":
         return np.array([label == "True" for label in labels])
     if kind:
@@ -101,31 +105,25 @@ def _values(labels: Sequence[str], kind: str) -> NDArray[Any]:
     return np.array(labels, dtype=object)
 
 
-def names_of(source: Table) -> Callable[[Codes], Any]:
-    """Return a function that writes combinations as a dataframe of levels."""
-
-    def written(z: Codes) -> Any:
-        named = {
-            name: _values(f.labels, source.kinds.get(name, ""))[np.asarray(z)[:, c]].tolist()
-            for c, (name, f) in enumerate(zip(source.columns, source.space.factors, strict=True))
-        }
-        return frame(named, source.library, len(z))
-
-    return written
+def level_frame(source: Table, z: Codes) -> Any:
+    """Write combinations as a dataframe of levels."""
+    columns = {
+        name: _values(f.labels, source.kinds.get(name, ""))[np.asarray(z)[:, c]].tolist()
+        for c, (name, f) in enumerate(zip(source.columns, source.space.factors, strict=True))
+    }
+    return frame(columns, source.library, len(z))
 
 
 def combinations_of(source: Table, rows: Any) -> Codes:
     """Read combinations from a file, a dataframe, rows of level names, or an array of codes."""
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "iu":
         return _codes(source, rows)
-    if not isinstance(rows, str | Path) and hasattr(rows, "__len__") and not len(rows):
-        raise Refused("The list of combinations is empty; name at least one.")
-    if isinstance(rows, list | tuple) and isinstance(rows[0], list | tuple):
+    if isinstance(rows, list | tuple) and rows and isinstance(rows[0], list | tuple):
         return source.encode(rows)
     data = load(rows)
-    _need(source, data.columns)
     if not len(data):
         raise Refused("The list of combinations is empty; name at least one.")
+    _need(source, data.columns)
     return source.encode(_rows(source, data))
 
 
@@ -142,7 +140,7 @@ def _codes(source: Table, z: Codes) -> Codes:
 
 
 def _rows(source: Table, data: Any) -> list[tuple[Any, ...]]:
-    """Level names of each row; numbers of a binned factor become its bins."""
+    """Level names of each row; numbers of a binned factor become names of bins."""
     part, columns = data.select(source.columns), []
     for name in source.columns:
         column = part[name]
@@ -163,11 +161,11 @@ def _rows(source: Table, data: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def barred_of(source: Table, asked: Codes, forbid: Any) -> Mask:
-    """Tell which asked combinations are forbidden; a list of some factors forbids all that fit."""
+def barred_of(source: Table, queries: Codes, forbid: Any) -> Mask:
+    """Tell which queries are forbidden; where some factors are not listed, all levels match."""
     rows = isinstance(forbid, list | tuple) and forbid and isinstance(forbid[0], list | tuple)
     if rows or isinstance(forbid, np.ndarray):
-        return match(source, asked, combinations_of(source, forbid)) >= 0
+        return match(queries, combinations_of(source, forbid), source.shape) >= 0
     data = load(forbid)
     at = [c for c, name in enumerate(source.columns) if name in data.columns]
     if not at:
@@ -175,11 +173,11 @@ def barred_of(source: Table, asked: Codes, forbid: Any) -> Mask:
     space = Space(tuple(source.space.factors[c] for c in at))
     names = tuple(source.columns[c] for c in at)
     part = Table(space, source.codes[:, at], columns=names, edges=source.edges)
-    return match(part, asked[:, at], part.encode(_rows(part, data))) >= 0
+    return match(queries[:, at], part.encode(_rows(part, data)), part.shape) >= 0
 
 
 def _once(source: Table, z: Codes, values: Array, what: str) -> None:
-    """Refuse lists that say two things about one combination."""
+    """Refuse a list with two values for one combination."""
     first, at = distinct(z, source.shape)
     same = np.isclose(values[first][at], values, rtol=0, atol=0, equal_nan=True)
     if (odd := ~same.reshape(len(z), -1).all(axis=1)).any():
@@ -196,77 +194,97 @@ def _need(source: Table, columns: Sequence[str]) -> None:
 
 
 def _extra(source: Table, data: Any, what: str) -> str:
-    """Name the one column beside the factors."""
+    """Name of the column of values: the expected name, a target, or the only extra column."""
     _need(source, data.columns)
     others = [c for c in data.columns if c not in source.columns]
-    named = [c for c in (what, *source.targets) if c in others]
-    if not named and len(others) != 1:
+    expected = [c for c in (what, *source.targets) if c in others]
+    if not expected and len(others) != 1:
         raise Refused(f"The {what}s need one column beside the factors, called {what!r}.")
-    return str(named[0] if named else others[0])
+    return str((expected or others)[0])
 
 
-def match(source: Table, asked: Codes, z: Codes) -> NDArray[np.int64]:
-    """For each asked combination, the row of `z` that is it, or -1."""
-    _, at = distinct(np.concatenate([z, asked]), source.shape)
-    place = np.full(int(at.max(initial=0)) + 1, -1, dtype=np.int64)
-    place[at[: len(z)][::-1]] = np.arange(len(z))[::-1]
-    return place[at[len(z) :]]
+def _number_column(source: Table, data: Any, what: str) -> Array:
+    """Values of the column of a list beside the factors, which must hold numbers."""
+    column = data[_extra(source, data, what)]
+    if not column.dtype.is_numeric():
+        raise Refused(f"The {what}s in {column.name!r} hold {column.dtype}, not numbers.")
+    return np.asarray(column.to_numpy().astype(np.float64))
 
 
-def aligned(source: Table, asked: Codes, predictions: Any) -> Array:
-    """Read predictions and put them in the order of the asked combinations.
+def plain(answers: Any, table: Table) -> Array:
+    """Turn answers into an array of numbers; class names become class numbers."""
+    a = np.asarray(answers.detach().cpu() if hasattr(answers, "detach") else answers)
+    if a.ndim == 0:
+        raise Refused(
+            f"A model must return one prediction per combination; it returned {answers!r}."
+        )
+    if not table.classes:
+        try:
+            return a.astype(np.float64)
+        except (TypeError, ValueError):
+            raise Refused(f"A prediction is {str(a.flat[0])!r}, not a number.") from None
+    if a.ndim == 2 and a.shape[1] == len(table.classes):
+        return np.asarray(a.argmax(axis=1), dtype=np.float64)
+    return class_numbers(a.ravel().tolist(), table)
 
-    Numbers, or names of classes, without factor columns are taken as they come.
+
+def class_numbers(names: Sequence[Any], table: Table) -> Array:
+    """Turn class names into class numbers."""
+    known = {name: float(i) for i, name in enumerate(table.classes)}
+    if bad := [n for n in names if str(n) not in known]:
+        raise Refused(
+            f"A prediction is {str(bad[0])!r}; the classes are {', '.join(table.classes)}."
+        )
+    return np.array([known[str(n)] for n in names])
+
+
+def aligned(source: Table, queries: Codes, predictions: Any) -> Array:
+    """Read predictions and put them in the order of the queries.
+
+    Numbers or class names without factor columns are taken in the order given.
     """
-    listed = isinstance(predictions, list | tuple) and not (
-        predictions and isinstance(predictions[0], Mapping)
-    )
-    if listed or isinstance(predictions, np.ndarray):
+    is_list = isinstance(predictions, list | tuple)
+    if isinstance(predictions, np.ndarray) or (
+        is_list and not (predictions and isinstance(predictions[0], Mapping))
+    ):
         return plain(predictions, source)
     data = load(predictions)
     _need(source, data.columns)
     if not source.classes and len(source.targets) > 1:
-        lacking = [t for t in source.targets if t not in data.columns]
-        if lacking:
+        if lacking := [t for t in source.targets if t not in data.columns]:
             raise Refused(f"The predictions lack the target {lacking[0]!r}.")
         values = data.select(source.targets).to_numpy().astype(np.float64)
+    elif source.classes:
+        names = data[_extra(source, data, "prediction")].to_list()
+        values = class_numbers(names, source)[:, None]
     else:
-        column = data[_extra(source, data, "prediction")]
-        if source.classes:
-            values = class_numbers(column.to_list(), source)[:, None]
-        elif not column.dtype.is_numeric():
-            raise Refused(f"The predictions in {column.name!r} hold {column.dtype}, not numbers.")
-        else:
-            values = column.to_numpy().astype(np.float64)[:, None]
+        values = _number_column(source, data, "prediction")[:, None]
     z = source.encode(_rows(source, data), "The predictions")
     _once(source, z, values, "prediction")
-    at = match(source, asked, z)
+    at = match(queries, z, source.shape)
     if (at < 0).any():
-        (name,) = source.decode(asked[at < 0][:1])
+        (name,) = source.decode(queries[at < 0][:1])
         raise Refused(
-            f"The predictions lack {int((at < 0).sum()):,} of {len(asked):,} asked combinations, "
-            f"for instance {', '.join(map(short, name))}. Predict every asked combination."
+            f"The predictions lack {int((at < 0).sum()):,} of {len(queries):,} queried "
+            f"combinations, for instance {', '.join(map(short, name))}. Predict all of them."
         )
-    odd = (match(source, z, asked) < 0) & ~source.seen(z)
+    odd = (match(z, queries, source.shape) < 0) & ~source.seen(z)
     if odd.any():
         (name,) = source.decode(z[odd][:1])
         raise Refused(
-            f"The predictions name {', '.join(map(short, name))}, which was not asked; name asked "
-            "combinations only."
+            f"The predictions name {', '.join(map(short, name))}, which was not queried; leave out "
+            "all but queried combinations."
         )
     return np.asarray(values[at])
 
 
-def costs_of(source: Table, asked: Codes, cost: Any) -> Array:
-    """Read costs; combinations that are not listed cost 1."""
+def costs_of(source: Table, queries: Codes, cost: Any) -> Array:
+    """Read the cost of each query; combinations that are not listed cost 1."""
     data = load(cost)
-    column = data[_extra(source, data, "cost")]
-    if not column.dtype.is_numeric():
-        raise Refused(f"The costs in {column.name!r} hold {column.dtype}, not numbers.")
+    values = _number_column(source, data, "cost")
     z = source.encode(_rows(source, data), "The costs")
-    values = column.to_numpy().astype(np.float64)
     if not (values > 0).all():
         raise Refused(f"Costs must be positive; got {values[~(values > 0)][0]:g}.")
     _once(source, z, values, "cost")
-    at = match(source, asked, z)
+    at = match(queries, z, source.shape)
     return np.where(at >= 0, values[np.maximum(at, 0)], 1.0)

@@ -20,20 +20,20 @@ WIDE = 40  # levels of a factor that are drawn
 
 @dataclass(frozen=True, eq=False)
 class PairMap:
-    """What is known about pairs of levels of two factors."""
+    """Means over all combinations that share a pair of levels, for two factors."""
 
     rows: str
     columns: str
     row_levels: tuple[str, ...]
     column_levels: tuple[str, ...]
     what: str
-    value: Array  # mean over measured and asked combinations; nan where there is none
+    value: Array  # mean over measured and queried combinations; nan where there are none
     seen: Array  # share that was measured
-    unknown: Array  # share of the asked ones that is not known, or not determined
+    unknown: Array  # share of the queries that are not known, or not determined
 
 
 def pair_maps(f: Answers, rows: str | None = None, columns: str | None = None) -> list[PairMap]:
-    """Map some pairs of factors, those with the most levels first."""
+    """Map up to three pairs of factors, those with the most levels first."""
     t = f.source
     for name in (rows, columns):
         if name is not None and name not in t.columns:
@@ -50,19 +50,20 @@ def pair_maps(f: Answers, rows: str | None = None, columns: str | None = None) -
 
 
 def _pair_map(f: Answers, a: int, b: int) -> PairMap:
-    t, cells, asked = f.source, f.source.cells, f.asked
+    t, cells, queries = f.source, f.source.cells, f.queries
     shape = (t.shape[a], t.shape[b])
-    made = f.forecast
+    forecast = f.forecast
     what = f"share determined at order {f.certificate.order}"
     values = np.concatenate([np.ones(len(cells)), f.certificate.determined.astype(np.float64)])
     bad = ~f.certificate.determined
-    if made is not None:
-        bad = ~made.known
-        what = t.targets[0] if made.kind == "number" else "share known"
-        guess = made.value[:, 0] if made.kind == "number" else made.known.astype(np.float64)
-        measured = cells.y[:, 0] if made.kind == "number" else np.ones(len(cells))
-        values = np.concatenate([measured, guess])
-    z = np.concatenate([cells.z, asked])
+    if forecast is not None:
+        bad = ~forecast.known
+        what = "share known"
+        values = np.concatenate([np.ones(len(cells)), forecast.known.astype(np.float64)])
+    if forecast is not None and forecast.kind == "number":
+        what = t.targets[0]
+        values = np.concatenate([cells.y[:, 0], forecast.value[:, 0]])
+    z = np.concatenate([cells.z, queries])
 
     def total(rows: Array | None, which: slice) -> Array:
         sums = np.zeros(shape)

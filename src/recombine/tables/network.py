@@ -1,4 +1,4 @@
-"""What an untrained network will answer: the kernel model of its kind, fitted to the table."""
+"""Forecast the answers of a network by the kernel model of its kind, fitted to the table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from recombine.tables.conjunctions import Array, Codes
 from recombine.theory.kernel import Kernel, by_salience, random_network
 from recombine.theory.solve import regress
 
-RIDGE = 1e-3  # of the targets' variance: networks stop before they interpolate
-MEASURED = 400  # measured combinations, and as many predictions, that saliences are measured from
+RIDGE = 1e-3  # of the targets' variance: training stops before interpolation
+MEASURED = 400  # most combinations, and predictions, that saliences are fitted to
 
 
 def network_kernel(name: str, factors: int) -> Kernel:
-    """Find the kernel of a network by name: `relu3` has three hidden layers of ReLU units."""
+    """Kernel of a network by name: `relu3` has three hidden layers of ReLU units."""
     parts = re.fullmatch(r"(relu|leaky|step|quadratic|gaussian)(\d+)", name)
     if parts is None:
         raise Refused(
@@ -27,18 +27,18 @@ def network_kernel(name: str, factors: int) -> Kernel:
     return random_network(parts[1], int(parts[2]), factors)
 
 
-def answer(kernel: Kernel, z: Codes, y: Array, asked: Codes) -> Array:
-    """Answer of a wide network of that kernel after training on the measured combinations."""
+def answer(kernel: Kernel, z: Codes, y: Array, queries: Codes) -> Array:
+    """Answers of a wide network with that kernel, trained on the measured combinations."""
     mean, scale = float(y.mean()), float(y.std()) or 1.0
     solution = regress(kernel, z.astype(np.float64), (y - mean) / scale, ridge=RIDGE)
-    return np.asarray(mean + scale * solution.predict(asked.astype(np.float64)))
+    return np.asarray(mean + scale * solution.predict(queries.astype(np.float64)))
 
 
-def measure(z: Codes, y: Array, asked: Codes, predictions: Array, seed: int = 0) -> Kernel:
-    """Find the saliences whose kernel model answers most like the given predictions."""
+def measure(z: Codes, y: Array, queries: Codes, predictions: Array, seed: int = 0) -> Kernel:
+    """Fit saliences such that the kernel model's answers match the predictions."""
     rng, factors = np.random.default_rng(seed), z.shape[1]
     some = rng.permutation(len(z))[:MEASURED]
-    few = rng.permutation(len(asked))[:MEASURED]
+    few = rng.permutation(len(queries))[:MEASURED]
 
     def kernel(x: Array) -> Kernel:
         shares = np.exp(np.append(x, 0.0) - np.max(np.append(x, 0.0)))
@@ -47,7 +47,7 @@ def measure(z: Codes, y: Array, asked: Codes, predictions: Array, seed: int = 0)
         return by_salience(shares / counts)
 
     def loss(x: Array) -> float:
-        away = answer(kernel(x), z[some], y[some], asked[few]) - predictions[few]
+        away = answer(kernel(x), z[some], y[some], queries[few]) - predictions[few]
         return float(np.square(away).mean())
 
     start = np.zeros(factors - 1)

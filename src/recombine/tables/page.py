@@ -1,4 +1,4 @@
-"""A page about a table in the report's design, and its short form for notebooks."""
+"""A page about a table in the design of the report, and its short form for notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from recombine.tables.lists import briefly
@@ -18,26 +18,36 @@ if TYPE_CHECKING:
 
 ROWS = 200  # combinations that the page lists
 PITCH = 18  # pixels from one cell to the next
-COLUMNS = 24  # columns of the list: targets may be images
+COLUMNS = 24  # most columns of the list: targets may be images
 NAME = 18  # characters of a level in a table
 LABEL = 16  # characters of a level beside a map
-LETTER = 8  # pixels of one of them
+LETTER = 8  # pixels per character
 
 
 def page(f: Answers) -> str:
     """Write one self-contained page."""
-    design = files("recombine.report").joinpath("templates/design.css").read_text("utf-8")
-    return str(_template("foresight.html").render(**_content(f, ROWS), design=Markup(design)))
+    page = template("recombine.tables", "foresight.html")
+    return str(page.render(**_content(f, ROWS), design=design()))
 
 
 def fragment(f: Answers) -> str:
-    """Write the sentences and the first rows, to stand inside a notebook."""
-    return str(_template("fragment.html").render(**_content(f, 8)))
+    """Write the sentences and the first rows, for a notebook."""
+    return str(template("recombine.tables", "fragment.html").render(**_content(f, 8)))
 
 
-def _template(name: str) -> Any:
+def design() -> Markup:
+    """The style sheet of the report."""
+    return Markup(files("recombine.report").joinpath("templates/design.css").read_text("utf-8"))
+
+
+def template(package: str, name: str) -> Template:
+    """Load a template of a package."""
     environment = Environment(
-        loader=PackageLoader("recombine.tables"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     return environment.get_template(name)
 
@@ -56,7 +66,7 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
         "sentences": f.sentences,
         "heads": heads,
         "body": body,
-        "left": len(f.asked) - len(shown),
+        "left": len(f.queries) - len(shown),
         "picks": [
             {
                 "levels": [(names[c][x], x) for c, x in zip(names, k.combination, strict=True)],
@@ -87,7 +97,7 @@ def _cell(value: Any, names: Mapping[str, str] | None) -> str:
 
 
 def _map(m: PairMap) -> dict[str, Any]:
-    """Cells of a heat map as pixels and shares of the darkest color."""
+    """Cells of a heat map: positions in pixels, and colors in percent of the darkest."""
     value = m.value[:WIDE, :WIDE]
     low, high = float(np.nanmin(value)), float(np.nanmax(value))
     share = (value - low) / (high - low) if high > low else np.ones_like(value)

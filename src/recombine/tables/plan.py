@@ -1,9 +1,10 @@
-"""Plan what to measure next: to determine the most, to lower the error, or to find the best."""
+"""Plan what to measure next: to determine more, to lower the error, or to find a high target."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.random import Generator
@@ -13,20 +14,22 @@ from scipy.special import ndtr
 from recombine.core.error import Refused, nearest
 from recombine.core.show import shown
 from recombine.core.space import Mask
-from recombine.tables import process
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.exact import echelon, inverse_residues, random_prime, residue
 from recombine.tables.forecast import Forecast
+from recombine.tables.kernel import kernel, unpack
+from recombine.tables.process import EXACT
 from recombine.tables.referee import Judgement
+from recombine.tables.solve import solve
 from recombine.tables.table import Table
 
-CANDIDATES = 1_500  # combinations that a plan weighs against each other
-AHEAD = 1 << 24  # operations spent on looking one measurement ahead among equal picks
-DRAWS = 8  # random plans that a plan is compared with
-CHANCES = 500  # draws of what is found where a high target is looked for
-BARELY = 1.05  # a plan that gains less than this times a random one is said to gain nothing
-# Shares of the variance in orders 0, 1 and 2, and noise, where there is no target to learn from.
+CANDIDATES = 1_500  # most combinations that are compared with each other
+AHEAD = 1 << 24  # operations spent on looking one measurement ahead among tied picks
+DRAWS = 8  # random plans for comparison
+CHANCES = 500  # posterior draws for the expected best value
+BARELY = 1.05  # least ratio to the gain of random plans that counts as a gain
+# Shares of the variance in orders 0, 1 and 2, and noise, if there is no target to learn from.
 DEFAULT = (0.1, 0.6, 0.3)
 NOISE = 0.1
 
@@ -35,7 +38,7 @@ Objective = Literal["determined", "error", "best"]
 
 @dataclass(frozen=True)
 class Pick:
-    """One combination to measure, why, and what is expected of it."""
+    """One combination to measure, the reason, and its expected gain."""
 
     combination: tuple[str, ...]
     reason: str
@@ -45,16 +48,16 @@ class Pick:
 @shown
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Combinations to measure next, in order, and what they are expected to bring together."""
+    """Combinations to measure next, in order, and their joint expected effect."""
 
     table: Table
     objective: Objective
     z: Codes
-    at: tuple[int, ...]  # numbers of `z` among the asked combinations
+    at: tuple[int, ...]  # rows of `z` among the queries
     picks: tuple[Pick, ...]
     before: float
     after: float
-    random: float  # what as many random combinations are expected to bring
+    random: float  # `after` for as many random combinations
     sentence: str
 
     def __str__(self) -> str:
@@ -71,23 +74,20 @@ def plan(
     forbidden: Mask | None = None,
     seed: int = 0,
 ) -> Plan:
-    """Choose combinations among the asked ones.
+    """Choose combinations among the queries.
 
     - objective: `determined` makes the most combinations determined at the certificate's order,
-      `error` lowers the expected error, `best` looks for a high target
-    - cost: of each asked combination; the budget is spent on it. Each costs 1 by default
-    - forbidden: asked combinations that cannot be measured
+      `error` lowers the expected error, `best` searches for a high target
+    - cost: of each query; 1 by default
+    - forbidden: queries that cannot be measured
     """
-    asked = certificate.asked
-    check(budget, objective)
-    price = np.ones(len(asked)) if cost is None else np.asarray(cost, dtype=np.float64)
-    if price.shape != (len(asked),) or not (price > 0).all():
-        raise Refused("Costs must be positive, one for each asked combination.")
-    free = np.ones(len(asked), dtype=bool) if forbidden is None else ~forbidden
+    queries = certificate.queries
+    price = np.ones(len(queries)) if cost is None else cost
+    free = np.ones(len(queries), dtype=bool) if forbidden is None else ~forbidden
     free &= price <= budget
     if not free.any():
         raise Refused(
-            "No combination can be measured: all are measured, forbidden or dearer than the "
+            "No combination can be measured: all are measured, forbidden or cost more than the "
             "budget. Raise the budget, or forbid less."
         )
     rng = np.random.default_rng(seed)
@@ -101,7 +101,7 @@ def plan(
 
 
 def check(budget: float, objective: str) -> None:
-    """Refuse a budget that buys nothing, and objectives that do not exist."""
+    """Refuse an invalid budget or objective."""
     number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
     if not number or not 1 <= budget < np.inf:
         raise Refused(f"plan() needs budget >= 1; got budget={budget!r}.")
@@ -112,17 +112,17 @@ def check(budget: float, objective: str) -> None:
 def _determine(
     certificate: Certificate, budget: float, price: Array, free: Mask, rng: Generator
 ) -> Plan:
-    """Measure, step by step, the combination that makes the most others determined.
+    """Greedily measure the combination that makes the most others determined.
 
-    Modulo the null space N of what was measured, a combination z is the vector Nᵀφ(z). Measuring
-    one determines all combinations whose vectors are multiples of its own. Among equal picks the
-    one that allows the best next pick is taken.
+    With N the null space of the measured combinations, a combination z has the vector Nᵀφ(z).
+    Measuring it determines all combinations whose vectors are multiples of its vector. Ties are
+    broken by the best next pick.
     """
-    table, asked = certificate.table, certificate.asked
+    table, queries = certificate.table, certificate.queries
     lost = np.flatnonzero(~certificate.determined)
     if not len(lost):
         raise Refused(
-            f"Every asked combination is determined at order {certificate.order} already; use a "
+            f"Every queried combination is determined at order {certificate.order} already; use a "
             "higher order, or the objective 'error'."
         )
     c, prime = certificate.system.conjunctions, random_prime(rng)
@@ -132,7 +132,7 @@ def _determine(
     form = echelon(rows, prime)
     width = min(len(form.free), int(budget) + 4)
     null = form.null(rng.integers(prime, size=(len(form.free), width)))
-    a = np.stack([c.sums_at(asked[lost], v, prime) for v in null.T], axis=1).astype(np.float64)
+    a = np.stack([c.sums_at(queries[lost], v, prime) for v in null.T], axis=1).astype(np.float64)
     keys = rng.integers(1, prime, size=(2, a.shape[1])).astype(np.float64)
     open_, chosen, counts = np.ones(len(lost), dtype=bool), [], []
     left = float(budget)
@@ -161,13 +161,13 @@ def _determine(
             "No combination that is not determined can be measured within the budget; raise the "
             "budget, or forbid less."
         )
-    z = asked[chosen]
+    z = queries[chosen]
     picks = tuple(
         Pick(
             name,
             f"with it {count} combinations become determined at order {certificate.order}"
             if count > 1
-            else "it determines itself only, and prepares the next ones",
+            else "it determines only itself, but later picks build on it",
             float(count),
         )
         for name, count in zip(table.decode(z), counts, strict=True)
@@ -175,12 +175,11 @@ def _determine(
     after = before + sum(counts)
     random = _random_determined(certificate, len(chosen), free, rng)
     sentence = (
-        f"{_measuring(len(picks))} determines {after:,} of {len(asked):,} at order "
+        f"{_measuring(len(picks))} determines {after:,} of {len(queries):,} at order "
         f"{certificate.order}, up from {before:,}; as many random ones determine {random:,.0f} on "
         "average."
     )
-    if after - before <= BARELY * (random - before):
-        sentence += " No gain over random measurement is to be expected."
+    sentence += _without_gain(after - before, random - before)
     numbers = tuple(int(i) for i in chosen)
     return Plan(table, "determined", z, numbers, picks, before, after, random, sentence)
 
@@ -189,8 +188,14 @@ def _measuring(count: int) -> str:
     return f"Measuring {count} combination{'s' * (count != 1)}"
 
 
+def _without_gain(gain: float, random_gain: float) -> str:
+    """Sentence that a plan hardly gains more than random measurements, or ''."""
+    useless = gain <= BARELY * random_gain
+    return " No gain over random measurement is to be expected." if useless else ""
+
+
 def _direction(a: Array, prime: int, keys: Array) -> NDArray[np.int64]:
-    """Hash each row up to multiples: rows with one key are multiples of each other."""
+    """Hash each row up to scale: rows with the same key are multiples of each other."""
     first = (a != 0).argmax(axis=1)
     lead = a[np.arange(len(a)), first]
     unit = residue(a * inverse_residues(lead, prime)[:, None], prime)
@@ -216,16 +221,14 @@ def _eliminate(a: Array, pick: int, prime: int) -> Array:
 
 
 def _random_determined(certificate: Certificate, count: int, free: Mask, rng: Generator) -> float:
-    """Combinations that random measurements determine, on average over a few draws."""
-    from recombine.tables.solve import solve
-
-    table, asked = certificate.table, certificate.asked
+    """Mean number of combinations that random measurements determine."""
+    table, queries = certificate.table, certificate.queries
     totals = []
     for _ in range(DRAWS // 2):
-        new = asked[rng.permutation(np.flatnonzero(free))[:count]]
+        new = queries[rng.permutation(np.flatnonzero(free))[:count]]
         z = np.concatenate([table.cells.z, new])
         system = solve(table.shape, certificate.order, z, np.ones(len(z)), margins=False)
-        totals.append(int(system.determined(asked).sum()))
+        totals.append(int(system.determined(queries).sum()))
     return float(np.mean(totals))
 
 
@@ -234,16 +237,16 @@ def _covariance(table: Table, forecast: Forecast | None, z: Codes) -> tuple[Arra
     cells = table.cells
     if forecast is not None:
         p = forecast.referees[0].members.similarity
-        kappas, variances, noise = process.unpack(p.shape, p.theta, p.places)
+        kappas, variances, noise = unpack(p.shape, p.theta, p.places)
         scale = p.scale
     else:
         kappas = [np.eye(m) for m in table.shape]
         variances, noise, scale = np.array(DEFAULT[: len(table.shape) + 1]), NOISE, 1.0
-    some = np.random.default_rng(0).permutation(len(cells))[: process.EXACT]
-    k = process.kernel(cells.z[some], cells.z[some], kappas, variances)
+    some = np.random.default_rng(0).permutation(len(cells))[:EXACT]
+    k = kernel(cells.z[some], cells.z[some], kappas, variances)
     k[np.diag_indices(len(k))] += noise / cells.weight[some]
-    across = process.kernel(cells.z[some], z, kappas, variances)
-    inner = process.kernel(z, z, kappas, variances) - across.T @ np.linalg.solve(k, across)
+    across = kernel(cells.z[some], z, kappas, variances)
+    inner = kernel(z, z, kappas, variances) - across.T @ np.linalg.solve(k, across)
     return scale**2 * inner, scale**2 * noise
 
 
@@ -255,13 +258,13 @@ def _explore(
     free: Mask,
     rng: Generator,
 ) -> Plan:
-    """Measure what lowers the mean posterior variance of the asked combinations most."""
-    table, asked = certificate.table, certificate.asked
-    few = np.sort(rng.permutation(len(asked))[:CANDIDATES])
-    covariance, noise = _covariance(table, forecast, asked[few])
+    """Greedily measure the combination that lowers the mean posterior variance most."""
+    table, queries = certificate.table, certificate.queries
+    few = np.sort(rng.permutation(len(queries))[:CANDIDATES])
+    covariance, noise = _covariance(table, forecast, queries[few])
     before = float(np.sqrt(np.diag(covariance).mean()))
 
-    def spend(score: Any) -> tuple[list[int], list[float], float]:
+    def spend(score: Callable[[Array], Array]) -> tuple[list[int], list[float], float]:
         c, left, chosen, gains = covariance.copy(), float(budget), [], []
         ready = free[few].copy()
         while left > 0 and (possible := ready & (price[few] <= left)).any():
@@ -278,13 +281,12 @@ def _explore(
 
     chosen, gains, after = spend(lambda c: np.square(c).sum(axis=0) / (np.diag(c) + noise))
     random = float(np.mean([spend(lambda c: rng.random(len(c)))[2] for _ in range(DRAWS)]))
-    z = asked[few[chosen]]
-    total = before**2
+    z = queries[few[chosen]]
     picks = tuple(
         Pick(
             name,
-            f"it lowers the expected squared error, over all asked combinations, by "
-            f"{100 * gain / total:.2g} %",
+            f"it lowers the expected squared error over all queried combinations by "
+            f"{100 * gain / before**2:.2g} %",
             float(gain),
         )
         for name, gain in zip(table.decode(z), gains, strict=True)
@@ -294,26 +296,25 @@ def _explore(
         f"{_measuring(len(picks))} lowers the expected error from {before:.4g} to "
         f"{after:.4g}{unit}; as many random ones lower it to {random:.4g}."
     )
-    if before - after <= BARELY * (before - random):
-        sentence += " No gain over random measurement is to be expected."
+    sentence += _without_gain(before - after, before - random)
     at = tuple(int(i) for i in few[chosen])
     return Plan(table, "error", z, at, picks, before, after, random, sentence)
 
 
 def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: Generator) -> Plan:
-    """Measure what may be the best: the highest combination in each of some posterior draws.
+    """Search for a high target by Thompson sampling: the highest combination of each draw.
 
-    A draw is the referee's values plus errors of its scale, correlated as the similarity process
-    says (Thompson sampling). The batch spreads over all combinations that may be the best.
+    A draw is the referee's values plus errors of its scale, with the correlations of the
+    similarity process.
     """
-    table, asked = forecast.table, forecast.asked
+    table, queries = forecast.table, forecast.queries
     judgement = forecast.judgements[0]
     best = float(table.cells.y[:, 0].max())
     sd = judgement.scale * np.sqrt(np.square(judgement.ratios).mean())
     improvement = expected_improvement(judgement.value, sd, best)
     hopeful = np.where(free, judgement.value + sd, -np.inf)
     few = np.argsort(-hopeful)[: min(CANDIDATES, int(free.sum()))]
-    covariance, _ = _covariance(table, forecast, asked[few])
+    covariance, _ = _covariance(table, forecast, queries[few])
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
     values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
     root = vectors * np.sqrt(np.maximum(values, 0))
@@ -332,11 +333,11 @@ def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: G
     picks = tuple(
         Pick(
             name,
-            f"expected {v:.3g} (from {a:.3g} to {b:.3g}), where the best so far is {best:.3g}",
+            f"expected value {v:.3g} (from {a:.3g} to {b:.3g}); the best so far is {best:.3g}",
             gain,
         )
         for name, v, a, b, gain in zip(
-            table.decode(asked[at]), judgement.value[at], low, high, gains, strict=True
+            table.decode(queries[at]), judgement.value[at], low, high, gains, strict=True
         )
     )
     drawn = _errors(judgement, at, rng.normal(size=(CHANCES, len(few))) @ root[chosen].T)
@@ -348,19 +349,20 @@ def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: G
         f"The best of {len(picks)} new measurements is expected to reach {after:.3g}; the best so "
         f"far is {best:.3g}, and as many random measurements are expected to reach {random:.3g}."
     )
-    if after - best <= BARELY * (random - best):
-        sentence += " No gain over random measurement is to be expected."
-    return Plan(table, "best", asked[at], tuple(at.tolist()), picks, best, after, random, sentence)
+    sentence += _without_gain(after - best, random - best)
+    return Plan(
+        table, "best", queries[at], tuple(at.tolist()), picks, best, after, random, sentence
+    )
 
 
 def _errors(judgement: Judgement, at: NDArray[np.int64], normal: Array) -> Array:
-    """Turn standard normal draws into errors of the distribution that rehearsals gave."""
+    """Turn standard normal draws into draws from the rehearsed error distribution."""
     ratio = np.quantile(judgement.ratios, np.abs(2 * ndtr(normal) - 1))
     return np.asarray(np.sign(normal) * judgement.scale[at] * ratio)
 
 
 def expected_improvement(value: Array, sd: Array, best: float) -> Array:
-    """Expected excess of a normal value over the best one.
+    """Expected excess of a normal variable over `best`.
 
     >>> float(expected_improvement(np.array([1.0]), np.array([0.0]), 0.5)[0])
     0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def heat_maps(f: Answers, rows: str | None = None, columns: str | None = None) -> Figure:
-    """Draw up to three pairs of factors, or the pair that is named."""
+    """Draw up to three pairs of factors, or the named pair."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
@@ -35,15 +36,11 @@ def heat_maps(f: Answers, rows: str | None = None, columns: str | None = None) -
         bar = figure.colorbar(image, ax=axes, label=m.what, shrink=0.6, location="top")
         bar.ax.tick_params(labelsize=7)
         for i, j in np.ndindex(*value.shape):
-            corner = (j - 0.46, i - 0.46)
+            cell = partial(Rectangle, (j - 0.46, i - 0.46), 0.92, 0.92, fill=False)
             if m.seen[i, j] > 0:
-                axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor="black", lw=1))
+                axes.add_patch(cell(edgecolor="black", lw=1))
             if m.unknown[i, j] > 0.5:
-                axes.add_patch(
-                    Rectangle(
-                        corner, 0.92, 0.92, fill=False, edgecolor="white", lw=0, hatch="/////"
-                    )
-                )
+                axes.add_patch(cell(edgecolor="white", lw=0, hatch="/////"))
         names = [[*briefly(x, 16).values()] for x in (m.row_levels, m.column_levels)]
         axes.set_xticks(range(value.shape[1]), names[1][:WIDE])
         axes.set_yticks(range(value.shape[0]), names[0][:WIDE])
@@ -51,5 +48,5 @@ def heat_maps(f: Answers, rows: str | None = None, columns: str | None = None) -
         axes.tick_params(labelsize=7, length=2)
         axes.set_xlabel(m.columns)
         axes.set_ylabel(m.rows)
-    figure.suptitle("outlined: measured in part; hatched: mostly not known", fontsize=8)
+    figure.suptitle("outlined: partly measured; hatched: mostly unknown", fontsize=8)
     return figure

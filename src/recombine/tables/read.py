@@ -15,16 +15,15 @@ from recombine.tables.bins import cut, edges
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.files import check_names, load_file
 from recombine.tables.table import Table, name_of, space_of
+from recombine.tables.targets import read_targets, read_weights
 
 if TYPE_CHECKING:
     import polars
 
 FACTORS = 1000  # most factors of a table
 LEVELS = 10_000  # a column with more is taken for an identifier
-NUMBERS = 24  # a column with more different fractions is taken for continuous
-ALONE = 10  # rows from which a column with a level of its own in each is taken for an identifier
-CLASSES = 50  # a text target with more values is taken for an identifier
-LARGEST = 1e30  # larger targets overflow in the single precision of trees
+NUMBERS = 24  # a column with more distinct fractions is taken for continuous
+ALONE = 10  # with this many rows or more, a column of distinct values is taken for an identifier
 
 
 def read(
@@ -40,14 +39,14 @@ def read(
     """Read a table: `read("data.csv", factors=["shape", "pose=quantile:8"], target="y")`.
 
     - source: a path (CSV, TSV, Parquet, JSON lines; also gzipped), any dataframe, a mapping of
-      columns, a list of dictionaries, or an array whose columns are called 0, 1, …; spaces around
-      the names and fields of a CSV file do not count, nor do columns without a name
+      columns, a list of dictionaries, or an array whose columns are called 0, 1, …; in a CSV file,
+      spaces around names and fields are stripped and columns without a name are ignored
     - factors: factor columns, with a rule for continuous ones (`quantile:8`, `width:5`,
-      `edges:0,10,20`); all columns but target and weights by default
+      `edges:0,10,20`); by default all columns but target and weights
     - target: a numeric column, a text column of classes, a column of vectors or images, or several
       numeric columns; a row without a value is a combination that was not measured
     - weights: a column of counts: how many measurements each row stands for
-    - levels: all levels of a factor, where the rows may lack some
+    - levels: all levels of a factor, if the rows may lack some
     """
     frame = load(source, separator, encoding)
     targets = _names(target)
@@ -58,37 +57,35 @@ def read(
     if len(chosen) > FACTORS:
         every = " because none are named" if factors is None else ""
         raise Refused(
-            f"The table has {len(chosen):,} factors{every}; at most {FACTORS:,} are served. Name "
-            f"those that matter, as in --factors {' '.join(map(_quoted, chosen[:2]))}."
+            f"The table has {len(chosen):,} factors{every}; at most {FACTORS:,} are supported. "
+            f"Name those that matter, as in --factors {' '.join(map(_quoted, chosen[:2]))}."
         )
-    pairs = [_rule(text, frame.columns) for text in chosen]
-    named = dict(pairs)
-    if len(named) < len(pairs):
+    rules = dict(_rule(text, frame.columns) for text in chosen)
+    if len(rules) < len(chosen):
         raise Refused(
             f"A factor is named twice in {', '.join(chosen)}; name each column once, "
             "with one rule for its bins."
         )
-    for name in [*named, *others, *(levels or {})]:
+    for name in [*rules, *others, *(levels or {})]:
         if name not in frame.columns:
             raise _missing(name, frame.columns, separator)
-    if clash := sorted(set(named) & set(others)):
+    if clash := sorted(set(rules) & set(others)):
         raise Refused(f"Column {clash[0]!r} cannot be a factor and the target or weight at once.")
-    if len(named) < 2:
+    if len(rules) < 2:
         raise Refused(
-            f"A table needs two or more factors to recombine; got {', '.join(named) or 'none'}."
+            f"A table needs two or more factors to recombine; got {', '.join(rules) or 'none'}."
         )
     for name in levels or {}:
-        if named.get(name, "no factor"):
+        if rules.get(name, "no factor"):
             raise Refused(
                 f"levels=… names {name!r}, which is not a factor or is cut into bins; declare the "
                 "levels of factors without bins only."
             )
     if len(frame) < 2:
-        count = f"{len(frame)} row{'s' * (len(frame) != 1)}"
-        raise Refused(f"The table has {count}; give at least two.")
-    y, classes, targets = _targets(frame, targets)
+        raise Refused(f"A table needs two or more rows; got {len(frame)}.")
+    y, classes, targets = read_targets(frame, targets)
     codes, labels, limits = [], [], {}
-    for name, rule in named.items():
+    for name, rule in rules.items():
         column, names, ends = _factor(frame[name], name, rule, (levels or {}).get(name))
         codes.append(column)
         labels.append(names)
@@ -96,34 +93,34 @@ def read(
             limits[name] = ends
     weight_column = "weight" if weights is None else str(weights)
     return Table(
-        space_of([*named], labels),
+        space_of([*rules], labels),
         np.stack(codes, axis=1),
         y,
-        None if weights is None else _weights(frame[weight_column], weight_column),
-        tuple(named),
+        None if weights is None else read_weights(frame[weight_column], weight_column),
+        tuple(rules),
         tuple(targets),
         classes,
         limits,
         "pandas" if type(source).__module__.startswith("pandas") else "polars",
         weight_column,
-        {n: kind for n, rule in named.items() if not rule and (kind := _kind(frame[n]))},
+        {n: kind for n, rule in rules.items() if not rule and (kind := _kind(frame[n]))},
     )
 
 
-def _names(given: Any) -> list[str]:
-    """Column names from one name, several or none; numbers name the columns of an array."""
-    if given is None:
+def _names(names: Any) -> list[str]:
+    """Column names from one name, several or none; the columns of an array have numbers."""
+    if names is None:
         return []
-    return [str(n) for n in ([given] if isinstance(given, str | int) else given)]
+    return [str(n) for n in ([names] if isinstance(names, str | int) else names)]
 
 
 def _quoted(name: str) -> str:
-    """Write a name as a shell needs it, shortened."""
+    """Shorten a name and quote it for a shell."""
     return shlex.quote(name if len(name) <= 40 else f"{name[:37]}...")
 
 
 def _kind(s: polars.Series) -> str:
-    """What the levels of a column are in Python, where that is not text."""
+    """Python type of a column's levels; '' for text."""
     import polars as pl
 
     if s.dtype == pl.Boolean:
@@ -133,11 +130,11 @@ def _kind(s: polars.Series) -> str:
 
 def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.DataFrame:
     """Load the columns of any source."""
-    import polars as pl  # here, since it takes a moment to load
+    import polars as pl  # here, because it loads slowly
 
     if isinstance(source, str | Path):
         path = Path(source)
-        with suppress(RuntimeError):  # there is no such user: it is a file called ~...
+        with suppress(RuntimeError):  # no such user: the file's name starts with ~
             path = path.expanduser()
         return load_file(path, separator, encoding)
     if isinstance(source, pl.LazyFrame):
@@ -166,7 +163,7 @@ def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.D
         check_names([str(k) for k in source.keys()])  # noqa: SIM118 (dataframes)
         return _frame({str(k): source[k] for k in source.keys()})  # noqa: SIM118 (dataframes)
     raise Refused(
-        f"A table cannot be read from {type(source).__name__}; give a path, a dataframe, a mapping "
+        f"A table cannot be read from {type(source).__name__}; pass a path, a dataframe, a mapping "
         "of columns, a list of dictionaries or an array."
     )
 
@@ -176,12 +173,12 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
 
     series = []
     for name, column in columns.items():
-        listed: Any = column if isinstance(column, list | tuple) else np.asarray(column)
-        if not isinstance(listed, np.ndarray) or listed.dtype.kind not in "biuf":
-            listed = _values(name, listed.tolist() if isinstance(listed, np.ndarray) else listed)
-        elif listed.ndim != 1:
-            listed = [] if not listed.ndim else listed.reshape(len(listed), -1).tolist()
-        series.append(pl.Series(name, listed, strict=False))
+        values: Any = column if isinstance(column, list | tuple) else np.asarray(column)
+        if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+            values = _values(name, values.tolist() if isinstance(values, np.ndarray) else values)
+        elif values.ndim != 1:
+            values = [] if not values.ndim else values.reshape(len(values), -1).tolist()
+        series.append(pl.Series(name, values, strict=False))
     if len({len(s) for s in series}) > 1:
         raise Refused(
             "The columns have different lengths: "
@@ -190,15 +187,15 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
     return pl.DataFrame(series)
 
 
-def _values(name: str, listed: Any) -> list[Any]:
-    """Values of one kind with `None` where one is missing; vectors become flat lists."""
+def _values(name: str, column: Any) -> list[Any]:
+    """Values of one type with `None` for missing ones; vectors become flat lists."""
     from datetime import date, time, timedelta
 
-    if isinstance(listed, str) or not isinstance(listed, list | tuple):
-        listed = [listed]
+    if not isinstance(column, list | tuple):
+        column = [column]
     values = [
         np.asarray(v).ravel().tolist() if isinstance(v, list | tuple | np.ndarray) else v
-        for v in (None if _absent(v) else v for v in listed)
+        for v in (None if _absent(v) else v for v in column)
     ]
     kinds = {str if isinstance(v, str) else type(v) for v in values if v is not None}
     if len(kinds) > 1 and not kinds <= {int, float, bool, np.float64}:
@@ -246,14 +243,14 @@ def _factor(
 
     if s.dtype.is_nested() or s.dtype in (pl.Object, pl.Binary):
         raise Refused(
-            f"Factor {name!r} holds {s.dtype}; a level is one number, text, date or truth value."
+            f"Factor {name!r} holds {s.dtype}; a level must be a number, text, date or truth value."
         )
     if s.null_count() or (s.dtype.is_float() and s.is_nan().any()):
         empty = s.is_null() | (s.is_nan() if s.dtype.is_float() else False)
         others = f" and {int(empty.sum()) - 1:,} others" if empty.sum() > 1 else ""
         raise Refused(
             f"Factor {name!r} has no value in row {int(empty.arg_max() or 0) + 1}{others}. Name "
-            "the missing level, or leave such rows out."
+            "the missing level, or leave out such rows."
         )
     if rule:
         if not s.dtype.is_numeric():
@@ -269,7 +266,7 @@ def _factor(
         _check_levels(name, len(known), len(s))
         if s.dtype.is_float() and len(known) > NUMBERS and not (known % 1 == 0).all():
             raise Refused(
-                f"Factor {name!r} has {len(known):,} different numbers and looks continuous; cut "
+                f"Factor {name!r} has {len(known):,} distinct numbers and looks continuous; cut "
                 f"it into bins, as in {name}=quantile:8."
             )
     names = [name_of(v) for v in known.to_list()]
@@ -277,8 +274,8 @@ def _factor(
     if len(set(bare)) < len(bare):
         twice = next(n for n in bare if bare.count(n) > 1)
         raise Refused(
-            f"Factor {name!r} has the level {twice!r} with and without spaces around it; take "
-            "them off."
+            f"Factor {name!r} has the level {twice!r} with and without spaces around it; strip the "
+            "spaces."
         )
     if s.dtype == pl.String:
         codes = s.cast(pl.Enum(known)).to_physical().to_numpy()
@@ -295,7 +292,7 @@ def _factor(
 
 
 def _check_mixed(name: str, levels: polars.Series) -> None:
-    """Refuse text among levels that are mostly numbers: a typing error, or a missing value."""
+    """Refuse text among levels that are mostly numbers: a typo, or a missing value."""
     import polars as pl
 
     if levels.dtype != pl.String:
@@ -310,122 +307,23 @@ def _check_mixed(name: str, levels: polars.Series) -> None:
 
 def _check_levels(name: str, levels: int, rows: int) -> None:
     if levels < 2:
-        raise Refused(f"Factor {name!r} has one level only; it varies nothing. Leave it out.")
+        raise Refused(f"Factor {name!r} has one level only, so it does not vary. Leave it out.")
     if levels > LEVELS:
         raise Refused(
-            f"Factor {name!r} has {levels:,} levels; at most {LEVELS:,} are served. Is it an "
+            f"Factor {name!r} has {levels:,} levels; at most {LEVELS:,} are supported. Is it an "
             "identifier or a continuous column? Leave it out, or cut it into bins."
         )
     if levels > rows or levels == rows >= ALONE:
         raise Refused(
             f"Factor {name!r} has {levels:,} levels in {rows:,} rows, so hardly any level occurs "
-            f"twice and nothing recombines. Leave it out, or cut it into bins."
+            "in two combinations. Leave it out, or cut it into bins."
         )
-
-
-def _targets(
-    frame: polars.DataFrame, names: Sequence[str]
-) -> tuple[Array | None, tuple[str, ...], list[str]]:
-    """Read targets; one column of text or truth values becomes one column per class.
-
-    Returns values, classes, and a name for each number of the target.
-    """
-    import polars as pl
-
-    if not names:
-        return None, (), []
-    if len(set(names)) < len(names):
-        raise Refused(f"A target is named twice in {', '.join(names)}; name each column once.")
-    series = [frame[name] for name in names]
-    if len(series) == 1 and series[0].dtype in (pl.List, pl.Array):
-        y = _vectors(series[0])
-        return _measured(y, names), (), [f"{names[0]}[{c}]" for c in range(y.shape[1])]
-    for s in series:
-        text = s.dtype in (pl.String, pl.Categorical, pl.Enum) and len(series) == 1
-        if not (text or s.dtype.is_numeric() or s.dtype == pl.Boolean):
-            raise Refused(
-                f"Target {s.name!r} holds {s.dtype}; a target is numbers, one column of classes, "
-                "or one of vectors."
-            )
-    if len(series) > 1 or series[0].dtype.is_numeric():
-        y = np.stack([s.cast(pl.Float64).to_numpy() for s in series], axis=1)
-        return _measured(y, names), (), [*names]
-    s = series[0].cast(pl.String).str.strip_chars()
-    s = s.set(s == "", None)
-    classes = _classes(s.drop_nulls().unique().sort())
-    y = np.stack([(s == c).cast(pl.Float64).to_numpy() for c in classes], axis=1)
-    return _measured(y, names), tuple(classes), [*names]
-
-
-def _classes(values: polars.Series) -> list[str]:
-    """Check that the values of a target are names of classes, not numbers badly written."""
-    import polars as pl
-
-    odd = values.filter(values.cast(pl.Float64, strict=False).is_null())
-    numbers = odd.filter(odd.str.contains(r"^[+-]?[0-9][0-9.,\s]*%?$"))
-    if len(numbers) > len(odd) / 2:
-        raise Refused(
-            f"Target {values.name!r} holds {numbers[0]!r}, which is no number here; write decimals "
-            "with a point, and neither thousands separators nor percent signs."
-        )
-    if 0 < len(odd) < len(values):
-        raise Refused(
-            f"Target {values.name!r} mixes numbers with the text {odd[0]!r}; leave the field empty "
-            "where nothing was measured, or write all classes as text (c1, c2, …)."
-        )
-    if not 2 <= len(values) <= CLASSES:
-        raise Refused(
-            f"Target {values.name!r} is text with {len(values)} values; classes need 2 to "
-            f"{CLASSES}, and a measured target needs numbers."
-        )
-    return values.to_list()
-
-
-def _vectors(s: polars.Series) -> Array:
-    """Stack a column of vectors of one length; nan where a row has none."""
-    rows = [None if v is None else np.asarray(v, dtype=object).ravel() for v in s.to_list()]
-    try:
-        flat = [None if v is None else v.astype(np.float64) for v in rows]
-    except (TypeError, ValueError):
-        raise Refused(f"Target {s.name!r} holds {s.dtype}; vectors need numbers.") from None
-    sizes = {len(v) for v in flat if v is not None}
-    if len(sizes) != 1 or 0 in sizes:
-        raise Refused(
-            f"Target {s.name!r} holds vectors of {', '.join(map(str, sorted(sizes))) or 'no'} "
-            "numbers; all need the same length."
-        )
-    empty = np.full(sizes.pop(), np.nan)
-    return np.stack([empty if v is None else v for v in flat])
-
-
-def _measured(y: Array, names: Sequence[str]) -> Array:
-    if np.isinf(y).any():
-        raise Refused(
-            f"The target {', '.join(names)} is infinite in some row; give finite numbers."
-        )
-    if (measured := int(np.isfinite(y).all(axis=1).sum())) < 2:
-        raise Refused(
-            f"{measured} row{'s have' if measured != 1 else ' has'} a target in "
-            f"{', '.join(names)}; give at least two."
-        )
-    if (largest := float(np.nanmax(np.abs(y)))) > LARGEST:
-        raise Refused(f"The target reaches {largest:.3g}; give numbers below {LARGEST:g}.")
-    return y
-
-
-def _weights(s: polars.Series, name: str) -> Array:
-    if not s.dtype.is_numeric():
-        raise Refused(f"Weights {name!r} hold {s.dtype}; they must be positive numbers.")
-    w = s.to_numpy().astype(np.float64)
-    if not (np.isfinite(w).all() and (w > 0).all()):
-        raise Refused(f"Weights {name!r} must be positive numbers in every row.")
-    return w
 
 
 def from_rows(
     rows: Sequence[Sequence[Any]], columns: Sequence[str], y: Sequence[float] | None = None
 ) -> Table:
-    """Build a table from rows of level names, for programs that have no dataframe."""
+    """Build a table from rows of level names."""
     data = {name: [row[c] for row in rows] for c, name in enumerate(columns)}
     if y is None:
         return read(data, factors=columns)

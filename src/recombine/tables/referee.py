@@ -1,8 +1,8 @@
-"""The referee: a value and the distribution of its error for any combination of a table.
+"""The referee: an estimate and its error distribution for any combination of a table.
 
 Four members are stacked: a conjunction process, a process with similar levels, boosting and a
-forest. Their weights, the scale of the error at each combination and its quantiles come from
-rehearsals: measured combinations are hidden the way the unmeasured ones are, and predicted.
+forest. Their weights and the error distribution come from rehearsals, which hide measured
+combinations in the pattern of the unmeasured ones and predict them.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables import process
 from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.places import level_places
 from recombine.tables.table import Cells
 
-LEAST = 16  # measured combinations without which nothing is forecast
-HIDDEN = 0.25  # share of the measured combinations that is hidden in a rehearsal, at most
-REHEARSED = 7_500  # combinations that are hidden at most
-SUREST = 0.1  # the surest tenth of rehearsed combinations bounds how sure any other may be
-RELEARNED = 400  # combinations up to which hyperparameters are learned again in each rehearsal
-MOST = 30_000  # combinations that boosting, forest and similarity are fitted to
-VERY_MANY = 100_000  # combinations beyond which these have a third of the rows and of the steps,
-SHARED = 100_000  # but the forest so many rows,
-SHARED_TREES = 12  # in so many trees: rows tell more about conjunctions of three than trees do
-WIDEST = 4_000  # conjunctions that are solved for where combinations are many
+LEAST = 16  # fewest measured combinations for a forecast
+HIDDEN = 0.25  # largest share of the measured combinations that a rehearsal hides
+REHEARSED = 7_500  # most combinations that a rehearsal hides
+SUREST = 0.1  # quantile of the rehearsed standard deviations below which none is trusted
+RELEARNED = 400  # most combinations for which each rehearsal learns hyperparameters again
+MOST = 30_000  # most combinations that boosting, forest and similarity are fitted to
+VERY_MANY = 100_000  # combinations beyond which they get a third of the rows and of the steps,
+SHARED = 100_000  # but the forest gets this many rows
+SHARED_TREES = 12  # and this many trees: rows help more than trees with conjunctions of three
+WIDEST = 4_000  # most conjunctions to solve for if combinations are many
 TREES = 60  # of the forest
 BOOSTS = 120  # trees of boosting
 QUANTILES = 64  # of the error distribution
-PULL = 20.0  # combinations that the prior weights of the members are worth
+PULL = 20.0  # combinations that the prior on the member weights is worth
 MEMBERS = ("conjunctions", "similarity", "boosting", "forest")
 PRIOR = np.full(len(MEMBERS), 1 / len(MEMBERS))
 
@@ -47,11 +48,11 @@ R = TypeVar("R")
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function on one thread: on a busy machine, the threads of small fits wait forever."""
+    """Run a function on one thread: on a busy machine, threads of small fits wait on each other."""
 
     @wraps(function)
     def alone(*args: P.args, **kwargs: P.kwargs) -> R:
-        import sklearn.ensemble  # noqa: F401 - loads OpenMP, which can be limited only then
+        import sklearn.ensemble  # noqa: F401 - loads OpenMP, which can be limited only once loaded
 
         with threadpool_limits(1):
             return function(*args, **kwargs)
@@ -68,10 +69,10 @@ class Members:
     similarity: process.Process
     boosting: Any
     forest: Any
-    places: tuple[Array, ...]  # where each factor's levels lie, by what they do
+    places: tuple[Array, ...]  # of each factor's levels
 
     def judge(self, z: Codes) -> tuple[Array, Array, Array]:
-        """Predictions, one column per member; deviations of the similarity, and between trees."""
+        """Predictions, one column per member; standard deviations of similarity and of trees."""
         placed = encode(z, self.places)
         similar, sd = self.similarity.judge(z)
         forest, trees = tree_spread(self.forest, placed)
@@ -92,7 +93,7 @@ def tree_spread(forest: Any, x: Array) -> tuple[Array, Array]:
 
 
 def encode(z: Codes, places: Sequence[Array]) -> Array:
-    """Places of the levels of each combination, factor after factor."""
+    """Concatenate the places of each combination's levels."""
     return np.concatenate([x[z[:, c]] for c, x in enumerate(places)], axis=1)
 
 
@@ -106,7 +107,7 @@ def fit_members(
     like: Members | None = None,
     noise: float | None = None,
 ) -> Members:
-    """Fit every member; `like` lends its hyperparameters where combinations are many."""
+    """Fit every member; if combinations are many, with the hyperparameters of `like`."""
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 
     starts: tuple[Array | None, Array | None] = (None, None)
@@ -120,9 +121,9 @@ def fit_members(
     many = np.sort(order[:SHARED]) if light else some
     first = process.fit(shape, *part, similar=False, rng=rng, start=starts[0], noise=noise)
     conjunctions: process.Process | process.Sums = first
-    if len(z) > process.EXACT and process.width(shape) <= WIDEST:
+    if len(z) > process.EXACT and process.pairs_of(shape).width <= WIDEST:
         conjunctions = process.fit_sums(shape, z, y, weight, first.theta)
-    places = process.level_places(shape, *part, rng)
+    places = level_places(shape, *part, rng)
     placed = encode(part[0], places)
     boosting = HistGradientBoostingRegressor(
         categorical_features=[c for c, m in enumerate(shape) if m <= 255],
@@ -145,11 +146,11 @@ def fit_members(
     )
 
 
-def hide(shape: tuple[int, ...], z: Codes, asked: Codes, rng: Generator) -> list[Mask]:
-    """Choose the combinations that each rehearsal hides, in the pattern of those that are asked.
+def hide(shape: tuple[int, ...], z: Codes, queries: Codes, rng: Generator) -> list[Mask]:
+    """Choose the combinations that each rehearsal hides, in the pattern of the queries.
 
-    The levels are renamed at random, and what the renamed table lacks is hidden: at most `HIDDEN`
-    of the measured combinations, and rather those that no rehearsal has hidden yet.
+    Levels are permuted at random, and combinations that map to queries are hidden: at most a share
+    of `HIDDEN`, preferably those that no rehearsal has hidden yet.
     """
     rounds = 4 if len(z) <= 1_500 else 2 if len(z) <= 5_000 else 1
     times, masks = np.zeros(len(z)), []
@@ -157,7 +158,7 @@ def hide(shape: tuple[int, ...], z: Codes, asked: Codes, rng: Generator) -> list
     lacks = np.zeros(0, dtype=bool)
     if prod(shape) <= 1 << 22:
         lacks = np.zeros(shape, dtype=bool)
-        lacks[tuple(asked.T)] = True
+        lacks[tuple(queries.T)] = True
     for _ in range(rounds):
         inside = np.ones(len(z), dtype=bool)
         if lacks.size:
@@ -175,11 +176,11 @@ def hide(shape: tuple[int, ...], z: Codes, asked: Codes, rng: Generator) -> list
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """What the members answered for hidden combinations."""
+    """The members' predictions for hidden combinations."""
 
     z: Codes
     y: Array
-    noise: Array  # variance of the measured value around the truth, where repeats tell it
+    noise: Array  # variance of the measured value around the truth, if repeats tell it
     answers: Array  # (n, members)
     sd: Array  # of the similarity
     trees: Array  # standard deviation between the forest's trees
@@ -188,24 +189,23 @@ class Rehearsal:
 def rehearse(
     members: Members,
     cells: tuple[Codes, Array, Array],
-    asked: Codes,
+    queries: Codes,
     rng: Generator,
     noise: float | None,
 ) -> Rehearsal:
-    """Hide combinations, fit the members to the others and predict."""
+    """Hide combinations, fit the members to the others, and predict the hidden ones."""
     z, y, weight = cells
     parts = []
-    for hidden in hide(members.shape, z, asked, rng):
+    for hidden in hide(members.shape, z, queries, rng):
         rest = z[~hidden], y[~hidden], weight[~hidden]
         fitted = fit_members(members.shape, *rest, rng, like=members, noise=noise)
-        away = (noise or 0.0) / weight[hidden]
-        q = z[hidden]
-        parts.append((q, y[hidden], away, *fitted.judge(q)))
+        variance = (noise or 0.0) / weight[hidden]
+        parts.append((z[hidden], y[hidden], variance, *fitted.judge(z[hidden])))
     return Rehearsal(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def stack(answers: Array, y: Array) -> Array:
-    """Non-negative member weights of sum one, pulled to equal ones as by `PULL` combinations."""
+    """Non-negative member weights of sum 1, shrunk to equal weights by `PULL` combinations."""
     spread = answers - answers.mean(axis=1, keepdims=True)
     pull = np.sqrt(PULL * np.square(spread).mean() + 1e-12 * y.var())
     rows = np.concatenate([answers - y[:, None], pull * np.eye(len(PRIOR))])
@@ -217,7 +217,7 @@ def stack(answers: Array, y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """The referee's answer for some combinations: values, and scales of their errors."""
+    """The referee's estimates for some combinations, and the scales of their errors."""
 
     value: Array
     scale: Array  # the error is `scale` times a draw of `ratios`, of either sign
@@ -228,7 +228,7 @@ class Judgement:
         return self.scale * np.quantile(self.ratios, share)
 
     def expected_error(self, answer: Array) -> Array:
-        """Expected |answer - truth| of any answer, for instance the referee's own value."""
+        """Expected |answer - truth| of any answer, for instance of `value`."""
         away = np.abs(answer - self.value)
         total = np.zeros(len(away))
         for ratio in self.ratios:
@@ -252,18 +252,18 @@ class Referee:
     members: Members
     weights: Array  # of the members
     scales: Any  # forest of error scales
-    surest: float  # standard deviations below it were not rehearsed
-    center: float  # scale where the forest knows nothing
-    trust: float  # share of the forest in the scale
+    surest: float  # least standard deviation that is trusted
+    center: float  # mean rehearsed ratio of error to standard deviation
+    trust: float  # weight of the forest against `center`
     ratios: Array
     low: float  # range of the measured target
     high: float
     rehearsal: Rehearsal
-    noise: float | None  # variance of one measurement, where repeats tell it
+    noise: float | None  # variance of one measurement, if repeats tell it
 
     @one_thread
     def judge(self, z: Codes) -> Judgement:
-        """Value and error distribution at some combinations."""
+        """Estimate combinations and the distribution of the errors."""
         answers, sd, trees = self.members.judge(z)
         sd = np.maximum(sd, self.surest)
         value = answers @ self.weights
@@ -273,20 +273,20 @@ class Referee:
 
 
 def disagreement(answers: Array, weights: Array) -> Array:
-    """Weighted standard deviation of the members around the value that they agree on."""
+    """Weighted standard deviation of the members around their weighted mean."""
     away = answers - (answers @ weights)[:, None]
     return np.asarray(np.sqrt(np.square(away) @ weights))
 
 
 def _scale(sd: Array, ratio: Array, center: float, trust: float, spread: Array) -> Array:
-    """Expected error: what rehearsals taught about `ratio`, and what the members disagree on."""
+    """Scale of the error: `sd` times its rehearsed ratio, combined with the disagreement."""
     return np.asarray(np.hypot(sd * (trust * ratio + (1 - trust) * center), spread))
 
 
 def _features(
     z: Codes, answers: Array, sd: Array, trees: Array, weights: Array, members: Members
 ) -> NDArray[np.float32]:
-    """What the scale of the error may depend on."""
+    """Features that predict the scale of the error."""
     value = answers @ weights
     away = answers - value[:, None]
     spread = disagreement(answers, weights)
@@ -300,7 +300,7 @@ def fit_referee(
     shape: tuple[int, ...],
     cells: Cells,
     output: int,
-    asked: Codes,
+    queries: Codes,
     *,
     seed: int = 0,
 ) -> Referee:
@@ -319,7 +319,7 @@ def fit_referee(
     rng = np.random.default_rng(seed)
     noise = repeat_noise(cells, output)
     members = fit_members(shape, z, y, weight, rng, noise=noise)
-    r = rehearse(members, (z, y, weight), asked, rng, noise)
+    r = rehearse(members, (z, y, weight), queries, rng, noise)
     surest = float(np.quantile(r.sd, SUREST))
     sd = np.maximum(r.sd, surest)
     weights = stack(r.answers, r.y)
@@ -356,6 +356,6 @@ def fit_referee(
 
 
 def repeat_noise(cells: Cells, output: int) -> float | None:
-    """Variance of one measurement from repeats, if there are ten or more."""
+    """Variance of one measurement from repeats; `None` with fewer than ten."""
     repeats = int((cells.rows - 1).sum())
     return float(cells.spread[:, output].sum()) / repeats if repeats >= 10 else None

@@ -1,4 +1,4 @@
-"""Split a table into training and test combinations whose difficulty is known and certified."""
+"""Split a table into training and test combinations of certified difficulty."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from recombine.tables.certify import Certificate, certify
 from recombine.tables.conjunctions import Array, conjunctions
 from recombine.tables.table import Table, generator
 
-ROWS = 3_000  # combinations up to which they are removed one by one
-STEPWISE = 2 * 10**9  # and operations that it may take
+ROWS = 3_000  # most combinations to remove one by one,
+STEPWISE = 2 * 10**9  # and most operations for it
 LACKING = "proven: each contains a conjunction of that many levels that training lacks"
-ROUNDS = 20  # rounds of removing many and putting back those with too large a margin
+ROUNDS = 20  # of removing many at once and putting back those with too large a margin
 
 
 @shown
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training and test rows with the certificate of what training determines about test."""
+    """Training and test rows, and a certificate of which test combinations are determined."""
 
     table: Table
     held_out: Mask  # rows of the table that are tested
@@ -50,12 +50,12 @@ class Split:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What the training combinations determine about the test combinations."""
+        """Certificate of the test combinations, from the training combinations."""
         return certify(self.train, self.order, self.test.cells.z)
 
     @cached_property
     def lacks(self) -> Mask:
-        """Test combinations with a conjunction of `order` levels that training has nowhere."""
+        """Test combinations with a conjunction of `order` levels that never occurs in training."""
         train, test = self.train.cells.z, self.test.cells.z
         lacks, shape = np.zeros(len(test), dtype=bool), self.table.shape
         for subset in combinations(range(len(shape)), self.order):
@@ -94,7 +94,7 @@ class Split:
         if self.share < self.wanted - 1 / len(self.table.cells):
             text += (
                 f" That is {100 * self.share:.2g} %, not {100 * self.wanted:.2g} %: no more can be "
-                "held out so."
+                "held out under this condition."
             )
         return text
 
@@ -112,8 +112,8 @@ def split(
 
     - keep_determined: every held-out combination stays determined at this conjunction order, with
       a noise amplification of at most `margin`
-    - undetermined: instead, hold out whole conjunctions of this many levels, so that no sum over
-      conjunctions of that order is determined there, though every level is trained on
+    - undetermined: instead, hold out whole conjunctions of this many levels: held-out combinations
+      are not determined at that order, although every level occurs in training
     """
     if not isinstance(table, Table):
         raise Refused(f"split() takes a table that read() made; got {type(table).__name__}.")
@@ -126,7 +126,7 @@ def split(
     if not isinstance(order, int | np.integer) or not 1 <= order <= factors:
         raise Refused(f"split() needs an order from 1 to {factors}; got {order}.")
     if undetermined is not None and undetermined < 2:
-        raise Refused("A level that is held out altogether cannot be recombined; use order 2.")
+        raise Refused("A level that is held out completely cannot be recombined; use order 2.")
     wanted = round(share * len(cells))
     if not 0 < wanted < len(cells):
         raise Refused(
@@ -135,21 +135,21 @@ def split(
         )
     rng = generator(seed)
     if undetermined is not None:
-        gone = _conjunctions_out(table, undetermined, wanted, rng)
-        kind = f"Undetermined at order {undetermined}"
+        kind = f"Undetermined at order {order}"
+        gone = _conjunctions_out(table, order, wanted, rng)
+        impossible = (
+            f"No conjunction of {order} levels can be held out such that every level occurs in "
+            f"training and at most a share of {share:g} is tested. Raise the share."
+        )
     else:
-        gone = _determined_out(table, order, wanted, margin, rng)
         kind = f"Determined at order {order}"
-    if not gone.any() and undetermined is not None:
-        raise Refused(
-            f"No conjunction of {undetermined} levels can be held out such that every level is "
-            f"trained on and no more than a share of {share:g} is tested. Raise the share."
+        gone = _determined_out(table, order, wanted, margin, rng)
+        impossible = (
+            f"No combination can be held out such that it stays determined at order {order} with "
+            f"a margin of {margin:g}. Use a lower order, a larger margin, or more data."
         )
     if not gone.any():
-        raise Refused(
-            f"No combination can be held out so that it stays determined at order {order} with a "
-            f"margin of {margin:g}. Use a lower order, a larger margin, or more data."
-        )
+        raise Refused(impossible)
     held_out = np.zeros(table.rows, dtype=bool)
     measured = np.flatnonzero(table.measured)
     held_out[measured] = gone[table.find(table.codes[measured])]
@@ -157,9 +157,9 @@ def split(
 
 
 def ladder(table: Table, share: float = 0.3, *, seed: int = 0) -> list[Split]:
-    """Splits of growing difficulty: held-out conjunctions of all factors, down to pairs of levels.
+    """Splits of increasing difficulty: held-out conjunctions of all factors, down to pairs.
 
-    The first rung holds out single combinations; the last, every combination with certain pairs.
+    The first split holds out single combinations; the last, all combinations with certain pairs.
     """
     sizes = range(len(table.shape), 1, -1)
     return [split(table, share, undetermined=size, seed=seed) for size in sizes]
@@ -175,9 +175,9 @@ def _determined_out(table: Table, order: int, wanted: int, margin: float, rng: G
 
 
 def _one_by_one(phi: Array, weight: Array, wanted: int, margin: float, rng: Generator) -> Mask:
-    """Remove rows by rank-one downdates: a row of leverage h is left with the margin h / (1 - h).
+    """Remove rows in random order by rank-one downdates, if all margins stay within the bound.
 
-    Each step removes, of a few random rows, the one that raises the margins least.
+    A removed row of leverage h has the margin h / (1 - h).
     """
     gram = (phi.T * weight) @ phi
     values, vectors = np.linalg.eigh(gram)
@@ -186,7 +186,7 @@ def _one_by_one(phi: Array, weight: Array, wanted: int, margin: float, rng: Gene
     k = half @ half.T
     gone = np.zeros(len(phi), dtype=bool)
     order = rng.permutation(len(phi))
-    for _ in range(3):  # a row that was too much at first may be so no longer
+    for _ in range(3):  # a row that was refused may be possible in a later pass
         for row in order:
             if gone.sum() >= wanted:
                 return gone

@@ -1,4 +1,4 @@
-"""A table: rows of factor levels, with a target and weights where there are any."""
+"""A table: rows of factor levels, with optional targets and weights."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Table:
     codes: Codes  # (rows, factors)
     y: Array | None = None  # (rows, outputs); nan where a row was not measured
     weights: Array | None = None  # (rows,): measurements that a row stands for
-    columns: tuple[str, ...] = ()  # factor columns as the file names them
+    columns: tuple[str, ...] = ()  # names of the factor columns, as in the file
     targets: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()  # of a categorical target, whose y is one column per class
     edges: Mapping[str, Array] = field(default_factory=dict)  # of binned columns
-    library: str = "polars"  # the dataframes that results come in
+    library: str = "polars"  # dataframe library of the results
     weight_column: str = "weight"
     kinds: Mapping[str, str] = field(default_factory=dict)  # int, float or bool; others are text
 
@@ -135,14 +135,14 @@ class Table:
 
     @property
     def support(self) -> Support:
-        """The measured combinations, for every other part of the package."""
+        """The measured combinations as a `Support`."""
         return table(self.cells.z.astype(np.float64))
 
     def task(self) -> Task:
         """Build the task of predicting the target from one-hot levels; this loads torch.
 
-        Repeats are averaged. Classes are vectors with a 1 at the class, or shares where a
-        combination was measured as several classes. Unmeasured combinations have no target.
+        Repeats are averaged. Classes are one-hot, or shares where a combination was measured as
+        several classes. Unmeasured combinations have no target.
         """
         from recombine.core.task import tabulated
 
@@ -161,17 +161,11 @@ class Table:
 
     def seen(self, z: Codes) -> Mask:
         """Tell which combinations were measured."""
-        both = np.concatenate([self.cells.z, np.asarray(z)])
-        _, at = distinct(both, self.shape)
-        return np.isin(at[len(self.cells) :], at[: len(self.cells)])
+        return self.find(z) >= 0
 
     def find(self, z: Codes) -> NDArray[np.int64]:
-        """Find combinations among the measured cells; -1 where one was not measured."""
-        both = np.concatenate([self.cells.z, np.asarray(z)])
-        _, at = distinct(both, self.shape)
-        place = np.full(at.max(initial=0) + 1, -1, dtype=np.int64)
-        place[at[: len(self.cells)]] = np.arange(len(self.cells))
-        return place[at[len(self.cells) :]]
+        """Number of each combination among the measured cells; -1 where it was not measured."""
+        return match(z, self.cells.z, self.shape)
 
     def encode(self, rows: Iterable[Sequence[Any]], who: str = "The combinations") -> Codes:
         """Turn rows of level names into codes; refuse names that the table does not have."""
@@ -198,12 +192,15 @@ class Table:
         return z
 
     def decode(self, z: Codes) -> list[tuple[str, ...]]:
-        """Write codes as level names."""
-        z = np.asarray(z)
-        named = [
-            np.array(f.labels, dtype=object)[z[:, c]] for c, f in enumerate(self.space.factors)
-        ]
-        return list(zip(*named, strict=True))
+        """Write codes as rows of level names."""
+        return list(zip(*self.level_names(z).values(), strict=True))
+
+    def level_names(self, z: Codes) -> dict[str, list[str]]:
+        """Write codes as columns of level names."""
+        return {
+            name: np.array(f.labels, dtype=object)[np.asarray(z)[:, c]].tolist()
+            for c, (name, f) in enumerate(zip(self.columns, self.space.factors, strict=True))
+        }
 
     def levels(self, column: str) -> tuple[str, ...]:
         """Level names of one factor."""
@@ -235,10 +232,18 @@ class Table:
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Open a generator, or refuse a seed that is not a whole number from 0."""
+    """Build a random generator; refuse a seed that is negative or not a whole number."""
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise Refused(f"A seed must be a whole number of 0 or more; got seed={seed!r}.")
     return np.random.default_rng(int(seed))
+
+
+def match(z: Codes, rows: Codes, shape: Sequence[int]) -> NDArray[np.int64]:
+    """Number of the first row that equals each combination; -1 where there is none."""
+    _, at = distinct(np.concatenate([rows, np.asarray(z)]), shape)
+    place = np.full(at.max(initial=0) + 1, -1, dtype=np.int64)
+    place[at[: len(rows)][::-1]] = np.arange(len(rows))[::-1]
+    return place[at[len(rows) :]]
 
 
 def distinct(z: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -252,7 +257,7 @@ def distinct(z: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray
 
 
 def _alike(name: str) -> str:
-    """What names of one level have in common: `2`, `2.0` and `02`; `True`, `true` and ` true`."""
+    """Normal form of a level name: equal for `2`, `2.0`, `02`, and for `True`, `true`, ` true`."""
     try:
         return name_of(float(name))
     except ValueError:

@@ -103,7 +103,7 @@ def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray
 
     table = w.table(rng)
     result = forecast(table, within=f"{cfg.tolerance:g}sd", seed=int(rng.integers(1 << 31)))
-    truth, limit = w.at(result.asked), result.tolerance
+    truth, limit = w.at(result.queries), result.tolerance
     if result.answers is None:
         raise AssertionError("a forecast without a network")
     cells: dict[str, NDArray[Any]] = {
@@ -114,10 +114,10 @@ def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray
     }
     seed = int(rng.integers(1 << 31))
     for name, model in fit_rivals(table, seed, TRAINED).items():
-        answers = model.predict(result.asked)
+        answers = model.predict(result.queries)
         cells[f"after_{name}"] = result.error_of(answers[:, None])
         cells[f"fails_{name}"] = np.abs(answers - truth) > limit
-    twin = fit_rivals(table, seed + 1, ("mlp",))["mlp"].predict(result.asked)
+    twin = fit_rivals(table, seed + 1, ("mlp",))["mlp"].predict(result.queries)
     return cells | {"twin": np.abs(twin - truth)}
 
 
@@ -228,7 +228,7 @@ def _repeated(cfg: Repeats, seed: int) -> Result:
         table = table_of(truth, z, cfg.noise * rng.normal(size=len(z)))
         result = forecast(table, network="", seed=int(rng.integers(1 << 31)))
         known.append(result.known)
-        error = np.abs(result.value[:, 0] - truth[tuple(result.asked.T)])
+        error = np.abs(result.value[:, 0] - truth[tuple(result.queries.T)])
         wrong.append((error > result.tolerance)[result.known])
     return Result(
         {"known": share(np.concatenate(known)), "false_known": share(np.concatenate(wrong))}
