@@ -66,3 +66,16 @@ def test_the_package_in_adding_one_thing_is_found_once_installed(tmp_path):
     assert "Rings per run." in page
     done = recombine(tmp_path, "run", "mylab.rings", "--rings", "5", "--json", **path)
     assert json.loads(done.stdout)["scores"] == {"count": 5.0}
+
+
+def test_a_module_that_is_named_is_known_to_every_command(tmp_path):
+    files_of("docs/adding-one-thing.md", tmp_path)
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = recombine(tmp_path, "list", "--json", "--plugin", "mylab", **path)
+    assert "mylab.rings" in [row["name"] for row in json.loads(done.stdout)["experiments"]]
+    done = recombine(tmp_path, "run", "mylab.rings", "--rings", "5", "--plugin", "mylab", **path)
+    assert done.returncode == 0, done.stderr
+    assert "--plugin mylab" in done.stdout + done.stderr  # in the command that it proposes
+    words = "reproduce mylab --json --workers 1 --plugin mylab"
+    done = recombine(tmp_path, *words.split(), **path)
+    assert [c["name"] for c in json.loads(done.stdout)["claims"]] == ["mylab.three_rings"]

@@ -111,5 +111,6 @@ def test_an_address_is_a_state():
     assert from_address(address, WORLDS) == State(world="sum", size=9, net=Net(lr=0.01))
     with pytest.raises(Refused, match="size needs a number; got 'large'"):
         from_address("#size=large", WORLDS)
+    assert from_address("http://127.0.0.1:1/?token=t", WORLDS) == State()
     with pytest.raises(Refused, match="There is no field 'sice'"):
         from_address("#sice=8", WORLDS)

@@ -62,7 +62,7 @@ def run(words: list[str]) -> int:
         say(f"Record: {Store(options.records).path(records[-1])}")
         related = [c for c in CLAIMS.values() if c.experiment == experiment.name]
         claims, cfg = [claim] if claim else related, next(iter(configs.values()))
-        say(next_step(experiment, cfg, options.size, str(options.records), claims))
+        say(next_step(experiment, cfg, options, claims))
     return 0
 
 

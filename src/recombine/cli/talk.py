@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from recombine.report.numbers import number
 
 if TYPE_CHECKING:
+    from recombine.cli.options import Running
     from recombine.core.claim import Claim
     from recombine.core.experiment import Experiment
     from recombine.runs.record import Record
@@ -127,11 +128,11 @@ def command(experiment: Experiment, cfg: Any, size: str) -> list[str]:
     return words
 
 
-def next_step(
-    experiment: Experiment, cfg: Any, size: str, records: str, claims: Sequence[Claim]
-) -> str:
+def next_step(experiment: Experiment, cfg: Any, options: Running, claims: Sequence[Claim]) -> str:
     """Return the next command after one run: its claim, or five seeds of the same config."""
+    size, records = options.size, str(options.records)
     where = [] if records == "runs" else ["--records", records]
+    where += ["--plugin", *options.plugin] if options.plugin else []
     for claim in claims:
         if any(experiment.configure(size, **run) == cfg for run in claim.runs(size).values()):
             sizes = [] if size == "quick" else ["--size", size]

@@ -124,7 +124,7 @@ def from_address(address: str, worlds: Mapping[str, Any]) -> State:
     """
     plain: dict[str, Any] = {"net": {}}
     hints = {"": get_type_hints(State), "net.": get_type_hints(Net)}
-    for name, text in parse_qsl(address.rpartition("#")[2]):
+    for name, text in parse_qsl(address.partition("#")[2]):
         if name in ("view", "scene", "step"):  # of the page, not of the state
             continue
         prefix = "net." * name.startswith("net.")
