@@ -154,7 +154,7 @@ def test_images_put_targets_above_outputs_and_seen_before_held_out(shape, pictur
     strip = np.concatenate([im if gray else np.moveaxis(im, 0, -1) for im in truth], axis=1)
     np.testing.assert_allclose(seen[:6], strip * 255, atol=1)
     np.testing.assert_allclose(held[6:], 255 - strip * 255, atol=1)
-    words = ["truth", "model", "seen", "2, 3", "6, 7", "held out", "0, 1", "4, 5"]
+    words = ["truth", "model", "seen", "2, 3", "6, 7", "held out", "0, 1", "4, 5", "z"]
     assert texts(svg) == words
 
 

@@ -372,12 +372,12 @@ def images(groups: Sequence[Images], alt: str) -> Markup:
         _check_images(g)
     rows = ["truth", "model"] if any(g.truth is not None for g in groups) else ["model"]
     total = sum(len(g.model) for g in groups)
-    left, gap = 22.0 if len(rows) > 1 else 2.0, 12.0
+    left, gap = 42.0 if len(rows) > 1 else 2.0, 12.0
     unit = min(64.0, (328 - left - gap * (len(groups) - 1)) / total)
     tall = unit * groups[0].model.shape[-2] / groups[0].model.shape[-1]
     bottom = 24 + len(rows) * tall
     parts = [
-        upright(12, 24 + (i + 0.5) * tall, row)
+        words(left - 7, 28 + (i + 0.5) * tall, row, "note", "end")
         for i, row in enumerate(rows if len(rows) > 1 else [])
     ]
     x, below = left, 0
@@ -400,6 +400,8 @@ def images(groups: Sequence[Images], alt: str) -> Markup:
                 parts.append(words(*at, line, "note", "middle"))
             below = max(below, len(place))
         x += width + gap
+    if below and len(rows) > 1:
+        parts.append(words(left - 7, bottom + 14, "z", "note", "end"))
     return canvas(330, bottom + 6 + 13 * below, parts, alt)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from recombine.core.claim import Claim, Rule, terms
-from recombine.core.score import Score, schema
+from recombine.core.score import Score, schema, spelled
 from recombine.report.chart import strip, strip_axis
 from recombine.report.conditions import Condition
 from recombine.report.numbers import mean, mean_span
@@ -57,8 +57,8 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
             )
             for c in split
         ]
-        about, words = score.about or score.unit, title.replace("_", " ")
-        drawn.append(Column(words, about, score.better, strip_axis(scale), cells))
+        about = score.about or score.unit
+        drawn.append(Column(spelled(title), about, score.better, strip_axis(scale), cells))
     return drawn
 
 

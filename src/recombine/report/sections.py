@@ -25,7 +25,8 @@ from recombine.runs.store import Damaged, Store
 
 MOST = 24  # conditions of one experiment that are drawn; tables list all
 WIDE = 500  # figures wider than this span the page
-READABLE = 0.9  # figures are not shrunk further; small screens scroll them
+TALL = 420  # figures higher than this leave room for findings beside them on a card
+READABLE = 0.82  # text of 11 pixels stays above 9; small screens scroll what is wider
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Picture:
     def wide(self) -> bool:
         """Whether it spans the page."""
         return self.width > WIDE
+
+    @property
+    def tall(self) -> bool:
+        """Whether much text fits beside it."""
+        return self.height > TALL
 
     @property
     def least(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.papers.brady2024.objects import SINGLE, THREE
 from recombine.report.colors import HELD, SEEN
 from recombine.report.panel import Figure
@@ -64,6 +64,7 @@ def setting(config: Mapping[str, Any]) -> str:
     return "two that overlap" if config.get("restarts", 1) > 1 else "first setting"
 
 
+@names("brady2024.objects")
 def label(config: Mapping[str, Any]) -> str:
     """Name a run by its penalties and setting."""
     return f"{penalty(config)}, {setting(config)}"

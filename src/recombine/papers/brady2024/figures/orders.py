@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.numbers import tick
 from recombine.report.panel import Axes, Figure
@@ -26,6 +26,15 @@ NAMES = {
     "entangled": "entangled",
     "rotated": "rotated sum",
 }
+
+
+names("brady2024.orders")(lambda config: NAMES[config["kind"]])
+
+
+@names("brady2024.reparametrized")
+def name_of_strength(config: Mapping[str, Any]) -> str:
+    """Name a run by its generator and the strength of its change of coordinates."""
+    return f"{NAMES[config['kind']]}, s = {config['strength']:g}"
 
 
 def by_kind(records: Sequence[Record]) -> dict[str, Record]:
@@ -163,7 +172,7 @@ def shares_in_new_coordinates(records: Sequence[Record], arrays_of: Arrays) -> F
     within blocks, z + s sin 2z. Orders 0 and 1 survive (no bar); order 2 does not.
     """
     scores: dict[str, Mapping[str, Any]] = {
-        f"{NAMES[r.config['kind']]}, s = {r.config['strength']:g}": r.scores
+        name_of_strength(r.config): r.scores
         for r in sorted(
             records, key=lambda r: (list(NAMES).index(r.config["kind"]), r.config["strength"])
         )

@@ -1,8 +1,9 @@
 """Figures of Wiedemer et al. 2023, the inverse problem: reading slots by training support."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, MUTED
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -16,6 +17,13 @@ NOTEBOOK = {
     "compositional": {"random": 0.98, "diagonal": 0.98, "orthogonal": 0.94},
     "normal": {"random": 0.98, "diagonal": 0.13, "orthogonal": 0.43},
 }
+
+
+@names("wiedemer2023.inverse")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its training support and its model."""
+    model = "one network per slot" if config["model"] == "compositional" else "one network"
+    return f"{TITLES[config['support']]}, {model}"
 
 
 @figure("wiedemer2023.inverse")

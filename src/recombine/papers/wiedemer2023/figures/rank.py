@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays
@@ -27,6 +27,8 @@ NAMES = {
     "alpha_soft": "opacity between 0 and 1, random",
 }
 COMPONENTS = ("front component", "back component")
+
+names("wiedemer2023.rank")(lambda config: NAMES[config["case"]])
 
 
 def cases(records: Sequence[Record]) -> dict[str, Record]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -25,6 +25,19 @@ def place_of(config: Mapping[str, Any]) -> str:
     if config["support"] == "diagonal":
         return f"band {config['delta']:g}"
     return "all pairs"
+
+
+def composition_of(config: Mapping[str, Any]) -> str:
+    """Name the composition of a run."""
+    label = {"add": "sum", "sigmoid": "soft occlusion"}.get(config["combine"], config["combine"])
+    return f"{label}, offset {config['offset']:g}" if config["offset"] else label
+
+
+@names("wiedemer2023.vectors")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its composition, its training support and its model."""
+    model = "" if config["model"] == "compositional" else ", one network"
+    return f"{composition_of(config)}, {place_of(config)}{model}"
 
 
 def order_of(name: str) -> tuple[int, float, str]:
@@ -49,9 +62,8 @@ def unexplained_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figu
         for offset in sorted({r.config["offset"] for r in scored}):
             kind = (name, offset)
             runs = [r for r in scored if (r.config["combine"], r.config["offset"]) == kind]
-            label = {"add": "sum", "sigmoid": "soft occlusion"}.get(name, name)
             if runs:
-                groups[f"{label}, offset {offset:g}" if offset else label] = runs
+                groups[composition_of(runs[0].config)] = runs
     if not groups:
         return None
     rows = {g: sorted({place_of(r.config) for r in rs}, key=order_of) for g, rs in groups.items()}
