@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recombine.core.registry import figure, names
-from recombine.report.colors import HELD, INK, MUTED, SEEN
+from recombine.report.colors import HELD, INK, MUTED, PAPER, SEEN
 from recombine.report.numbers import tick
 from recombine.report.panel import Axes, Figure
 from recombine.report.plot import Arrays
@@ -65,8 +65,8 @@ def share_bars(
         axes.bar("x", row, at(value), 0.62, color=HELD if value else MUTED)
         inside, text = at(value) > 0.7 * span, "0" if value == 0 else f"{value:.2g}"
         axes.text(
-            at(value) + (-0.02 if inside else 0.02) * span, row, text, size=10,
-            align="end" if inside else "start", color="white" if inside else MUTED,
+            at(value) + (-0.02 if inside else 0.02) * span, row, text,
+            align="end" if inside else "start", color=PAPER if inside else MUTED,
         )  # fmt: skip
         if random and random.get(name, 0) > 0:
             axes.plot([at(random[name])] * 2, [row - 0.42, row + 0.42], color=INK, width=1.4)

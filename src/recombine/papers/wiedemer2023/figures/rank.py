@@ -89,7 +89,7 @@ def undetermined_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure 
             axes.cells(np.where(lost > 0, 0.25 + 0.75 * lost, 0.0), HELD)
             axes.set(frame="closed")
     for tick, down in (("0", 5), ("z", high / 2), ("1", high - 5)):
-        figure.words(left - 6, top + down, tick, color=MUTED, align="end", size=10)
+        figure.words(left - 6, top + down, tick, color=MUTED, align="end")
     bottom = top + len(arrays_by_case) * (high + gap)
-    figure.words(left, bottom + 4, "pixels →", color=MUTED, size=10)
+    figure.words(left, bottom + 4, "pixels →", color=MUTED)
     return figure
