@@ -129,8 +129,8 @@ def mathematics(text: str) -> str:
 
     Numbers stay on one line with their units.
 
-    >>> mathematics("`$x$` costs $x$")[:19], "<math" in mathematics("it is $x$")
-    ('`$x$` costs <math x', True)
+    >>> mathematics("`$x$` costs $x$")[:23], "<math" in mathematics("it is $x$")
+    ('`$x$` costs <span><math', True)
     >>> mathematics("`7 % 2`, 7 %")
     '`7 % 2`, 7\xa0%'
     """
@@ -142,7 +142,8 @@ def mathematics(text: str) -> str:
             parts[i],
             flags=re.DOTALL,
         )
-        parts[i] = re.sub(r"\$([^$\n]+)\$", lambda m: convert(m[1]), parts[i])
+        # Markdown takes a line that begins with <math> for a block, but not one with <span>.
+        parts[i] = re.sub(r"\$([^$\n]+)\$", lambda m: f"<span>{convert(m[1])}</span>", parts[i])
         parts[i] = re.sub(r"(?<=\d) (?=(%|min|h)(?!\w))", "\N{NO-BREAK SPACE}", parts[i])
     return "".join(parts)
 
