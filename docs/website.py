@@ -202,16 +202,16 @@ def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[s
             groups.setdefault((r.experiment, r.size), []).append(r)
     for (name, size), done in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] != "quick")):
         drawn = pictures(name, done, store.arrays, anchor(name, size))
+        of = "" if size == "quick" else f" ({size} size)"
         if drawn:
-            title = name.partition(".")[2].replace("_", " ")
-            yield f"### {title}" + (f" ({size} size)" if size != "quick" else "")
+            yield f"### {name.partition('.')[2].replace('_', ' ')}{of}"
         for picture in drawn:
             caption, drawing = escape(picture.caption), " ".join(str(picture.drawing).split())
             least = round(SHRINK * picture.width)
             yield (
                 f'<figure class="drawing" style="--least: {least}px">'
                 f"<figcaption>{caption}</figcaption>"
-                f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">{drawing}'
+                f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}{of}">{drawing}'
                 "</div></figure>"
             )
 
