@@ -211,8 +211,8 @@ def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[s
             yield (
                 f'<figure class="drawing" style="--least: {least}px">'
                 f"<figcaption>{caption}</figcaption>"
-                f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}{of}">{drawing}'
-                "</div></figure>"
+                f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}{of}">'
+                f"{drawing}</div></figure>"
             )
 
 
