@@ -10,9 +10,10 @@ import numpy as np
 from markupsafe import Markup
 
 from recombine.core.score import Score, schema
-from recombine.report.chart import TOP, Images, color_bar, heat_map, images, lines
+from recombine.report.chart import lines
 from recombine.report.conditions import Condition
 from recombine.report.grid import plane
+from recombine.report.maps import TOP, Images, color_bar, heat_map, images
 from recombine.runs.record import Record
 
 Read = Callable[[Record], dict[str, Any]]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
-from recombine.report.chart import TOP
 from recombine.report.grid import Mask, Table, outline, plane
+from recombine.report.maps import TOP
 from recombine.report.panel import Axes, Figure, color_bar
 from recombine.runs.record import Record
 

@@ -54,8 +54,8 @@ def name(which: Kind) -> str:
     decoder = [*DECODERS][index]
     usual_code = "one_hot" if decoder in ONE_HOT else "population"
     label = DECODERS[decoder] + CURES[entropy, variance]
-    label += f" + {stripes:g} stripes per bump" if stripes else ""
-    label += f", absent: {absent}" if absent == "mean" else ""
+    label += f" + {stripes:g} stripes" if stripes else ""
+    label += " (mean)" if absent == "mean" else ""  # of an absent factor; usually zeros
     return label if [*CODES][code] == usual_code else f"{label}, {[*CODES.values()][code]}"
 
 
