@@ -132,17 +132,17 @@ def lines(
     - log: whether y is logarithmic; such lines show geometric means
     - names: words for x = 0, 1, 2, …, such as the layers of a network
     """
-    drawn = {label: [finite(line) for line in found] for label, found in series.items()}
-    drawn = {label: [line for line in found if len(line[0])] for label, found in drawn.items()}
-    drawn = {label: found for label, found in drawn.items() if found}
-    every = [line for found in drawn.values() for line in found]
+    drawn = {label: [finite(line) for line in seeds] for label, seeds in series.items()}
+    drawn = {label: [line for line in seeds if len(line[0])] for label, seeds in drawn.items()}
+    drawn = {label: seeds for label, seeds in drawn.items() if seeds}
+    every = [line for seeds in drawn.values() for line in seeds]
     room = min(34, max([len(label) for label in drawn], default=0)) * CHARACTER + 22
     left, right, top = 62.0, 760 - room, 14
     bottom = top + max(230, 15 * len(drawn))
     up = scale_of(np.concatenate([ys for _, ys in every]) if every else (), bottom, top, log=log)
     if up.log:
-        drawn = {k: [_positive(line) for line in found] for k, found in drawn.items()}
-        every = [line for found in drawn.values() for line in found]
+        drawn = {k: [_positive(line) for line in seeds] for k, seeds in drawn.items()}
+        every = [line for seeds in drawn.values() for line in seeds]
     steps = np.concatenate([xs for xs, _ in every]) if every else ()
     across = scale_of(steps, left, right, pad=0, log=False)
     parts = []
@@ -157,11 +157,11 @@ def lines(
     parts.append(words((left + right) / 2, bottom + 38, x, "note", "middle"))
     parts.append(upright(13, (top + bottom) / 2, y))
     ends: list[tuple[float, float, str, str]] = []
-    for i, (label, found) in enumerate(drawn.items()):
+    for i, (label, seeds) in enumerate(drawn.items()):
         kind = f"line-{i % 8}" + (" dashed" if i >= 8 else "")
-        if len(found) > 1:
-            parts.append(f'<path class="seed {kind}" d="{paths(found, across, up)}"/>')
-        middle = _typical(found, up.log)
+        if len(seeds) > 1:
+            parts.append(f'<path class="seed {kind}" d="{paths(seeds, across, up)}"/>')
+        middle = _typical(seeds, up.log)
         if not len(middle[0]):
             continue
         parts.append(f'<path class="typical {kind}" d="{paths([middle], across, up)}"/>')
@@ -186,28 +186,30 @@ def _positive(line: tuple[Table, Table]) -> tuple[Table, Table]:
     return line[0][line[1] > 0], line[1][line[1] > 0]
 
 
-def _typical(found: Sequence[tuple[Table, Table]], log: bool) -> tuple[Table, Table]:
+def _typical(seeds: Sequence[tuple[Table, Table]], log: bool) -> tuple[Table, Table]:
     """Average lines, or their logarithms, at the x that all of them have."""
-    common = found[0][0]
-    for xs, _ in found[1:]:
+    common = seeds[0][0]
+    for xs, _ in seeds[1:]:
         if not np.array_equal(common, xs):
             common = np.intersect1d(common, xs)
-    sides = [ys[np.searchsorted(xs, common)] for xs, ys in found]
+    sides = [ys[np.searchsorted(xs, common)] for xs, ys in seeds]
     return common, np.exp(np.mean(np.log(sides), axis=0)) if log else np.mean(sides, axis=0)
 
 
-def paths(found: Sequence[tuple[Table, Table]], across: Scale, up: Scale) -> str:
+def paths(seeds: Sequence[tuple[Table, Table]], across: Scale, up: Scale) -> str:
     """Write lines as one path, each of at most `POINTS` points or so, its last one included."""
-    kept = [_thinned(len(xs)) for xs, _ in found]
-    if not sum(map(len, kept)):
+    thinned = [_thinned(len(xs)) for xs, _ in seeds]
+    if not sum(map(len, thinned)):
         return ""
     xs, ys = (
-        scale.many(np.concatenate([line[side][at] for line, at in zip(found, kept, strict=True)]))
+        scale.many(
+            np.concatenate([line[side][at] for line, at in zip(seeds, thinned, strict=True)])
+        )
         for side, scale in enumerate((across, up))
     )
     points = list(map("{:g} {:g}".format, xs, ys))
     path, start = [], 0
-    for at in kept:
+    for at in thinned:
         if len(at):
             path.append("M" + "L".join(points[start : start + len(at)]))
         start += len(at)

@@ -49,9 +49,9 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
         cells = [
             (
                 [
-                    (kind, mean(found), mean_span(found, share=score.share))
+                    (kind, mean(seeds), mean_span(seeds, share=score.share))
                     for kind, name in sides
-                    if (found := c.values(name))
+                    if (seeds := c.values(name))
                 ],
                 strip([(kind or "plain", c.values(name)) for kind, name in sides], scale, mark),
             )

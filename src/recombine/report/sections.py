@@ -122,8 +122,8 @@ def section(
 ) -> Section:
     """Collect what the page shows of one experiment; its arrays are read once."""
     experiment = EXPERIMENTS.get(name)
-    own = [c for c in claims if c.experiment == name]
-    split = conditions(records, own)
+    related = [c for c in claims if c.experiment == name]
+    split = conditions(records, related)
     mark, drawn, damage = anchor(name, size), split[:MOST], dict[str, str]()
     read = _reader(store, damage)
     differ = varying([c.config for c in split], name)
@@ -134,7 +134,7 @@ def section(
         sentence=experiment.sentence if experiment else "",
         conditions=split,
         drawn=drawn,
-        columns=columns(name, drawn, own),
+        columns=columns(name, drawn, related),
         pictures=pictures(name, [r for c in split for r in c.done], read, mark),
         cards=draw_arrays(name, drawn, read, damage),
         curves=_training(drawn),
@@ -195,7 +195,7 @@ def _training(split: Sequence[Condition]) -> Markup | None:
         c.label: [(r.history["steps"], r.history["loss"]) for r in c.done if r.history.get("steps")]
         for c in split
     }
-    losses = {label: found for label, found in losses.items() if found}
+    losses = {label: curves for label, curves in losses.items() if curves}
     if not losses:
         return None
     alt = f"Training loss by step for {', '.join(losses)}."
