@@ -39,7 +39,7 @@ def main() -> None:
                     support = arrays["support"]
         maps[name] = (np.mean(errors, axis=0), support)
     # Two rows of small maps: on a phone, 358 pixels wide, letters still have 9 pixels.
-    drawing = heat_maps(maps, names=("x", "y"), columns=2, side=130)
+    drawing = heat_maps(maps, names=("x", "y"), columns=2, side=128)
     wide = f'width="{WIDTH}" height="{round(WIDTH / drawing.width * drawing.height)}" viewBox'
     picture = re.sub(r'width="\d+" height="\d+" viewBox', wide, drawing.svg(), count=1)
     picture = picture.replace(">", f"><style>{STYLE}</style>", 1)

@@ -22,7 +22,7 @@ from recombine.report.bibliography import Paper, papers
 from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
 from recombine.report.published import published
-from recombine.report.sections import pictures
+from recombine.report.sections import anchor, pictures
 from recombine.runs.discover import load_figures
 from recombine.runs.judge import Judged, judge_all
 from recombine.runs.record import DONE, Record
@@ -30,7 +30,7 @@ from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "docs"  # pages, configuration, and the site
-SHRINK = 0.85  # of figures at most: text of 11 pixels stays above 9
+SHRINK = 0.82  # of figures at most: text of 11 pixels stays above 9
 OUTSIDE = {  # pages that live elsewhere in the repository
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -40,7 +40,6 @@ GROUPS = {  # of the API reference, by the package of a name
     "core": "Spaces, supports, tasks and claims",
     "theory": "Theory",
     "tables": "Tables",
-    "foresight": "Foresight",
     "audits": "Audit",
     "maps": "Maps",
     "diagnostics": "Diagnostics",
@@ -48,6 +47,7 @@ GROUPS = {  # of the API reference, by the package of a name
     "tasks": "Codes of inputs",
     "training": "Training",
     "runs": "Runs and records",
+    "report": "Figures of reports",
     "lab": "The lab",
 }
 
@@ -129,8 +129,8 @@ def mathematics(text: str) -> str:
 
     Numbers stay on one line with their units.
 
-    >>> mathematics("`$x$` costs $x$")[:19], "<math" in mathematics("it is $x$")
-    ('`$x$` costs <math x', True)
+    >>> mathematics("`$x$` costs $x$")[:23], "<math" in mathematics("it is $x$")
+    ('`$x$` costs <span><math', True)
     >>> mathematics("`7 % 2`, 7 %")
     '`7 % 2`, 7\xa0%'
     """
@@ -142,7 +142,8 @@ def mathematics(text: str) -> str:
             parts[i],
             flags=re.DOTALL,
         )
-        parts[i] = re.sub(r"\$([^$\n]+)\$", lambda m: convert(m[1]), parts[i])
+        # Markdown takes a line that begins with <math> for a block, but not one with <span>.
+        parts[i] = re.sub(r"\$([^$\n]+)\$", lambda m: f"<span>{convert(m[1])}</span>", parts[i])
         parts[i] = re.sub(r"(?<=\d) (?=(%|min|h)(?!\w))", "\N{NO-BREAK SPACE}", parts[i])
     return "".join(parts)
 
@@ -172,11 +173,12 @@ def identity(paper: Paper) -> str:
 def findings(paper: Paper, judged: Sequence[Judged]) -> str:
     """Write the finding, the tally, and the headline claims with their verdicts."""
     known = published()
-    counts = ", ".join(map(str, tally(known.outcomes(paper.key))))
+    outcomes = known.outcomes(paper.key)
+    counts = ", ".join(map(str, tally(outcomes)))
     lines = [
         f"{known.fill(paper.finding)}",
         "",
-        f"Of {len(judged)} claims: {counts}. Rerunning them at quick size takes "
+        f"Of {len(outcomes)} claims: {counts}. Rerunning them at quick size takes "
         f"{known.minutes(paper.key)} of CPU time. "
         "[The table of claims](../claims.md) has all of them with their bounds.",
         "",
@@ -193,21 +195,24 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
 
 
 def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[str]:
-    """Draw the paper's figures, experiment by experiment, in the colors of the page."""
-    names = dict.fromkeys(r.experiment for r in records if r.experiment.startswith(f"{paper.key}."))
-    for name in names:
-        done = [r for r in records if r.experiment == name and r.status == DONE]
-        drawn = pictures(name, done, store.arrays, name.replace(".", "-"))
+    """Draw the paper's figures, by experiment and size, in the colors of the page."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for r in records:
+        if r.experiment.startswith(f"{paper.key}.") and r.status == DONE:
+            groups.setdefault((r.experiment, r.size), []).append(r)
+    for (name, size), done in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] != "quick")):
+        drawn = pictures(name, done, store.arrays, anchor(name, size))
+        of = "" if size == "quick" else f" ({size} size)"
         if drawn:
-            yield f"### {name.partition('.')[2].replace('_', ' ')}"
+            yield f"### {name.partition('.')[2].replace('_', ' ')}{of}"
         for picture in drawn:
             caption, drawing = escape(picture.caption), " ".join(str(picture.drawing).split())
             least = round(SHRINK * picture.width)
             yield (
                 f'<figure class="drawing" style="--least: {least}px">'
                 f"<figcaption>{caption}</figcaption>"
-                f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">{drawing}'
-                "</div></figure>"
+                f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}{of}">'
+                f"{drawing}</div></figure>"
             )
 
 

@@ -1,15 +1,21 @@
-"""Conditions are named by the claims that run them, else by what sets them apart."""
+"""Conditions are named by their paper, by the claims that run them, or by what sets them apart."""
 
 from dataclasses import replace
 
 import pytest
 
 from recombine.core.claim import CLAIMS, Claim, Verdict
-from recombine.core.registry import find
+from recombine.core.registry import NAMES, find
 from recombine.report.conditions import conditions, varying
 from recombine.runs.record import Record, jsonable
 
 NAME = "liang2025.hidden_square"
+
+
+@pytest.fixture
+def unnamed(monkeypatch):
+    """Take away the paper's own names."""
+    monkeypatch.delitem(NAMES, NAME, raising=False)
 
 
 def labels(*configs):
@@ -20,15 +26,15 @@ def labels(*configs):
 def test_conditions_are_named_by_what_sets_them_apart():
     a, b = {"model": "a", "code": "x", "steps": 10}, {"model": "b", "code": "x", "steps": 5}
     assert labels(a, b) == ["a", "b"]  # steps differ, too, but one field is enough
-    assert labels(a, {**a, "steps": 9}) == ["steps=9", "steps=10"]
+    assert labels(a, {**a, "steps": 9}) == ["steps 9", "steps 10"]
     assert labels(a) == ["own"]
-    assert labels({**a, "deep": True}, {**a, "deep": False}) == ["deep=False", "deep=True"]
+    assert labels({**a, "deep": True}, {**a, "deep": False}) == ["no deep", "deep"]
 
 
 def test_a_label_leaves_out_what_is_usual():
     a = {"model": "a", "code": "x", "depth": 3}
     configs = [a, {**a, "depth": 4}, {**a, "code": "y"}, {**a, "model": "b"}]
-    assert sorted(labels(*configs)) == ["x", "x · b", "x · depth=4", "y"]
+    assert sorted(labels(*configs)) == ["x", "x, b", "x, depth 4", "y"]
 
 
 def records_of(*changes):
@@ -41,6 +47,19 @@ def claim(runs):
     return Claim("liang2025.x", "X.", NAME, lambda e: Verdict("holds"), lambda size: runs)
 
 
+def test_the_papers_name_comes_before_that_of_a_claim(monkeypatch):
+    monkeypatch.setitem(NAMES, NAME, lambda config: {"mlp": "MLP", "cnn": ""}[config["decoder"]])
+    records = records_of({"decoder": "mlp"}, {"decoder": "cnn"}, {"decoder": "outer"})
+    split = conditions(records, [claim({"mine": {"decoder": "mlp"}, "ours": {"decoder": "cnn"}})])
+    assert [c.label for c in split] == ["MLP", "ours", "outer"]
+
+
+def test_conditions_that_claims_run_come_first():
+    records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
+    assert conditions(records, [claim({"x": {"decoder": "cnn"}})])[0].records == (records[1],)
+
+
+@pytest.mark.usefixtures("unnamed")
 def test_a_claim_names_its_runs():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"}, {"decoder": "outer"})
     runs = {"the MLP": {"decoder": "mlp"}, "decoder=cnn": {"decoder": "cnn"}}
@@ -50,31 +69,36 @@ def test_a_claim_names_its_runs():
     assert conditions(records, both)[0].label == "the MLP"  # the more common name
 
 
+@pytest.mark.usefixtures("unnamed")
 def test_a_number_is_no_name_and_underscores_are_spaces():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
     runs = {"1e-05": {"decoder": "mlp"}, "the_cnn": {"decoder": "cnn"}}
     assert [c.label for c in conditions(records, [claim(runs)])] == ["mlp", "the cnn"]
 
 
+@pytest.mark.usefixtures("unnamed")
 def test_runs_are_told_apart_by_what_they_are_rather_than_by_their_training():
     records = records_of({"depth": 2, "lr": 0.1}, {"depth": 3, "lr": 0.2})
-    assert [c.label for c in conditions(records)] == ["depth=2", "depth=3"]
+    assert [c.label for c in conditions(records)] == ["depth 2", "depth 3"]
 
 
+@pytest.mark.usefixtures("unnamed")
 def test_two_runs_of_one_name_stay_apart():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
     claims = [claim({"plain": {"decoder": "mlp"}}), claim({"plain": {"decoder": "cnn"}})]
-    assert [c.label for c in conditions(records, claims)] == ["plain · mlp", "plain · cnn"]
+    assert [c.label for c in conditions(records, claims)] == ["plain, mlp", "plain, cnn"]
 
 
+@pytest.mark.usefixtures("unnamed")
 def test_runs_of_one_name_are_set_apart_by_what_differs_among_them():
     changes = [{"decoder": d, "depth": n} for d in ("mlp", "cnn") for n in (2, 3)]
     records = records_of(*changes)
     claims = [claim({f"depth {c['depth']}": c}) for c in changes[::2]]
     names = [c.label for c in conditions(records, claims)]
-    assert names == ["depth 2 · mlp", "mlp · depth=3", "depth 2 · cnn", "cnn · depth=3"]
+    assert names == ["depth 2, mlp", "depth 2, cnn", "mlp, depth 3", "cnn, depth 3"]
 
 
+@pytest.mark.usefixtures("unnamed")
 def test_records_from_before_a_field_was_added_are_of_the_same_condition():
     (record,) = records_of({"decoder": "mlp"})
     older = replace(record, id="b", seed=1, config=dict(list(record.config.items())[:-1]))

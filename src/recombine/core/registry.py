@@ -22,6 +22,7 @@ def registry(kind: str) -> dict[str, Any]:
 
 MODELS: dict[str, Callable[..., Any]] = registry("model")
 FIGURES: dict[str, Callable[..., Any]] = registry("figure")  # "experiment: figure"
+NAMES: dict[str, Callable[..., str]] = registry("name")  # of conditions, by experiment
 
 # The package whose import, or the function whose call, fills each registry.
 PLUGINS = "recombine.runs.discover:load"
@@ -101,6 +102,19 @@ def figure(experiment: str) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         enter("figure", FIGURES, f"{experiment}: {function.__name__}", function, function)
+        return function
+
+    return register
+
+
+def names(experiment: str) -> Callable[[F], F]:
+    """Register `(config) -> str`, which names a configuration of an experiment in the report.
+
+    An empty name leaves it to the claims that run the configuration, or to its fields.
+    """
+
+    def register(function: F) -> F:
+        NAMES[experiment] = function
         return function
 
     return register

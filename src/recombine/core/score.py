@@ -12,6 +12,8 @@ from recombine.core.registry import registry, shelves
 
 Better = Literal["lower", "higher", ""]
 Draw = Literal["number", "map", "curve", "matrix", "images", "none"]
+ACRONYMS = {"r2": "R²", "j_ari": "J-ARI", "knn": "kNN"}
+ACRONYMS |= {name: name.upper() for name in ("jis", "sis", "mse", "mlp", "cnn", "auroc")}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,16 @@ def declared(name: str, scores: Iterable[Score]) -> Score | None:
     scores = list(scores)
     exact = next((score for score in scores if score.name == name), None)
     return exact or next((score for score in scores if score.matches(name)), None)
+
+
+def spelled(name: str) -> str:
+    """Write the name of a score as words.
+
+    >>> spelled("r2_recombined"), spelled("j_ari"), spelled("eigengap_min")
+    ('R² recombined', 'J-ARI', 'eigengap min')
+    """
+    words = [ACRONYMS.get(word, word) for word in name.split("_")]
+    return ACRONYMS.get(name) or " ".join(words)
 
 
 def is_share(name: str, experiment: str = "") -> bool:

@@ -10,9 +10,10 @@ import numpy as np
 from markupsafe import Markup
 
 from recombine.core.score import Score, schema
-from recombine.report.chart import TOP, Images, color_bar, heat_map, images, lines
+from recombine.report.chart import lines
 from recombine.report.conditions import Condition
 from recombine.report.grid import plane
+from recombine.report.maps import TOP, Images, color_bar, heat_map, images
 from recombine.runs.record import Record
 
 Read = Callable[[Record], dict[str, Any]]
@@ -90,11 +91,12 @@ def _missing(
     ]
     reruns = [r for some in runs.values() for r, _ in some if not r.arrays]
     if reruns:
-        seeds = ", ".join(str(s) for s in sorted({r.seed for r in reruns}))
+        seeds = sorted({r.seed for r in reruns})
+        which = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
         total = sum(len(c.done) for c in split)
         sentences.append(
             f"Maps and images come from a rerun of {len(reruns)} of {total} "
-            f"runs (seed {seeds}), whose arrays were added later; scores are those of the records."
+            f"runs ({which}), whose arrays were added later; scores are those of the records."
         )
     lost = [c.label for c in split if not runs[c.label] and any(r.arrays for r in c.done)]
     if lost:

@@ -25,6 +25,7 @@ from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
 FINDINGS = 6  # on a paper's card
+UNBROKEN = "\N{NON-BREAKING HYPHEN}"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class ClaimCard:
     mark: str
     axis: Markup | None
     runs: list[Run]
-    figures: list[tuple[str, str]]  # caption, place on the page
+    figures: list[tuple[str, str]]  # title, place on the page
     place: str
     agreement: str  # with the published verdict
     source: str  # file:line
@@ -65,7 +66,7 @@ class ClaimCard:
     def bound(self) -> str:
         """What its number measures and must be: the reason of its verdict up to the bound."""
         stated = re.match(r".*, needed [^;(]*", self.judged.verdict.why)
-        return stated[0].strip() if stated else ""
+        return re.sub(r"(?<=\de)-", UNBROKEN, stated[0].strip()) if stated else ""
 
     @property
     def command(self) -> str:
@@ -118,7 +119,7 @@ def claim_card(
         mark=claim_anchor(judged),
         axis=verdict_axis(verdict, published_number(claim.paper), kind),
         runs=_runs(judged, section, store, page),
-        figures=[(p.caption, p.mark) for p in section.pictures] if section else [],
+        figures=[(_title(p.caption), p.mark) for p in section.pictures] if section else [],
         place=section.mark if section else "",
         agreement=published().agreement(judged),
         source=f"{source[0].name}:{source[1]}" if source else "",
@@ -161,6 +162,15 @@ def published_number(text: str) -> float | None:
     return float(last.replace("−", "-")) if number else None
 
 
+def _title(caption: str) -> str:
+    """Shorten a caption to its first clause.
+
+    >>> _title("Slope of sums, by seed: one dot per seed. Dashed: correct sums.")
+    'Slope of sums, by seed'
+    """
+    return re.split(r"[:;.](?: |$)", caption)[0]
+
+
 def _hero(paper: Paper | None, sections: Sequence[Section]) -> Picture | None:
     """Choose the figure of a paper's card: the first of its list that could be drawn, or any."""
     drawn = {(s.name, p.mark): p for s in sections for p in s.pictures}
@@ -186,7 +196,7 @@ def _runs(judged: Judged, section: Section | None, store: Store, page: Path | No
         changes = ", ".join(f"{field}={value}" for field, value in run.items())
         runs.append(
             Run(
-                name=name.replace("_", " "),
+                name=condition.label if condition else name.replace("_", " "),
                 changes="" if changes == name else changes,
                 place=f"{section.mark}-{i}" if section and condition else "",
                 records=[

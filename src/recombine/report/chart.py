@@ -1,28 +1,21 @@
-"""Charts: numbers become SVG text in the page's colors, without matplotlib."""
+"""Charts: scores, verdicts and curves become SVG text in the page's colors."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from recombine.core.claim import Verdict
-from recombine.core.error import Refused
-from recombine.report.colors import paint
-from recombine.report.grid import Mask, Table, outline, plane, stretches
+from recombine.report.grid import Table
 from recombine.report.numbers import tick
 from recombine.report.scale import Scale, scale_of
 
 Line = tuple[Sequence[float] | Table, Sequence[float] | Table]  # x and y
-TOP = 2.0  # error maps end at twice the error of a constant answer, so that colors compare
 POINTS = 60  # of one line; more are thinned out
 CHARACTER = 6.4  # pixels of an average character of a label
 
@@ -139,17 +132,17 @@ def lines(
     - log: whether y is logarithmic; such lines show geometric means
     - names: words for x = 0, 1, 2, …, such as the layers of a network
     """
-    drawn = {label: [_finite(line) for line in found] for label, found in series.items()}
-    drawn = {label: [line for line in found if len(line[0])] for label, found in drawn.items()}
-    drawn = {label: found for label, found in drawn.items() if found}
-    every = [line for found in drawn.values() for line in found]
+    drawn = {label: [finite(line) for line in seeds] for label, seeds in series.items()}
+    drawn = {label: [line for line in seeds if len(line[0])] for label, seeds in drawn.items()}
+    drawn = {label: seeds for label, seeds in drawn.items() if seeds}
+    every = [line for seeds in drawn.values() for line in seeds]
     room = min(34, max([len(label) for label in drawn], default=0)) * CHARACTER + 22
     left, right, top = 62.0, 760 - room, 14
     bottom = top + max(230, 15 * len(drawn))
     up = scale_of(np.concatenate([ys for _, ys in every]) if every else (), bottom, top, log=log)
     if up.log:
-        drawn = {k: [_positive(line) for line in found] for k, found in drawn.items()}
-        every = [line for found in drawn.values() for line in found]
+        drawn = {k: [_positive(line) for line in seeds] for k, seeds in drawn.items()}
+        every = [line for seeds in drawn.values() for line in seeds]
     steps = np.concatenate([xs for xs, _ in every]) if every else ()
     across = scale_of(steps, left, right, pad=0, log=False)
     parts = []
@@ -164,14 +157,14 @@ def lines(
     parts.append(words((left + right) / 2, bottom + 38, x, "note", "middle"))
     parts.append(upright(13, (top + bottom) / 2, y))
     ends: list[tuple[float, float, str, str]] = []
-    for i, (label, found) in enumerate(drawn.items()):
+    for i, (label, seeds) in enumerate(drawn.items()):
         kind = f"line-{i % 8}" + (" dashed" if i >= 8 else "")
-        if len(found) > 1:
-            parts.append(f'<path class="seed {kind}" d="{_paths(found, across, up)}"/>')
-        middle = _typical(found, up.log)
+        if len(seeds) > 1:
+            parts.append(f'<path class="seed {kind}" d="{paths(seeds, across, up)}"/>')
+        middle = _typical(seeds, up.log)
         if not len(middle[0]):
             continue
-        parts.append(f'<path class="typical {kind}" d="{_paths([middle], across, up)}"/>')
+        parts.append(f'<path class="typical {kind}" d="{paths([middle], across, up)}"/>')
         ends.append((across(middle[0][-1]), up(middle[1][-1]), label, kind))
     for (end, y_end, label, kind), y_label in zip(
         ends, dodge([e[1] for e in ends], top, bottom), strict=True
@@ -181,7 +174,8 @@ def lines(
     return canvas(760, bottom + 46, parts, alt)
 
 
-def _finite(line: Line) -> tuple[Table, Table]:
+def finite(line: Line) -> tuple[Table, Table]:
+    """Keep the points whose y is a number."""
     xs, ys = (np.asarray(side, dtype=np.float64) for side in line)
     keep = np.isfinite(ys)
     return xs[keep], ys[keep]
@@ -192,28 +186,30 @@ def _positive(line: tuple[Table, Table]) -> tuple[Table, Table]:
     return line[0][line[1] > 0], line[1][line[1] > 0]
 
 
-def _typical(found: Sequence[tuple[Table, Table]], log: bool) -> tuple[Table, Table]:
+def _typical(seeds: Sequence[tuple[Table, Table]], log: bool) -> tuple[Table, Table]:
     """Average lines, or their logarithms, at the x that all of them have."""
-    common = found[0][0]
-    for xs, _ in found[1:]:
+    common = seeds[0][0]
+    for xs, _ in seeds[1:]:
         if not np.array_equal(common, xs):
             common = np.intersect1d(common, xs)
-    sides = [ys[np.searchsorted(xs, common)] for xs, ys in found]
+    sides = [ys[np.searchsorted(xs, common)] for xs, ys in seeds]
     return common, np.exp(np.mean(np.log(sides), axis=0)) if log else np.mean(sides, axis=0)
 
 
-def _paths(found: Sequence[tuple[Table, Table]], across: Scale, up: Scale) -> str:
+def paths(seeds: Sequence[tuple[Table, Table]], across: Scale, up: Scale) -> str:
     """Write lines as one path, each of at most `POINTS` points or so, its last one included."""
-    kept = [_thinned(len(xs)) for xs, _ in found]
-    if not sum(map(len, kept)):
+    thinned = [_thinned(len(xs)) for xs, _ in seeds]
+    if not sum(map(len, thinned)):
         return ""
     xs, ys = (
-        scale.many(np.concatenate([line[side][at] for line, at in zip(found, kept, strict=True)]))
+        scale.many(
+            np.concatenate([line[side][at] for line, at in zip(seeds, thinned, strict=True)])
+        )
         for side, scale in enumerate((across, up))
     )
     points = list(map("{:g} {:g}".format, xs, ys))
     path, start = [], 0
-    for at in kept:
+    for at in thinned:
         if len(at):
             path.append("M" + "L".join(points[start : start + len(at)]))
         start += len(at)
@@ -254,182 +250,3 @@ def dodge(
 
 def _short(label: str, most: int) -> str:
     return label if len(label) <= most else label[: most - 1] + "…"
-
-
-# ------------------------------------------------------------------------------ maps and images
-
-
-def heat_map(
-    table: Table,
-    support: Mask | None,
-    *,
-    low: float = 0.0,
-    high: float = TOP,
-    names: Sequence[str] = ("factor 1", "factor 2"),
-    alt: str,
-) -> Markup:
-    """Draw the value of every cell with the held-out cells outlined; one factor gives a line.
-
-    The table is indexed [x, y]; x runs to the right and y downwards, as in an image.
-    """
-    shown = np.ones(np.shape(table), dtype=bool) if support is None else support
-    cells, inside, _ = plane(table, shown)
-    if cells.ndim == 1:
-        return _profile(cells, inside, high, names, alt)
-    unit = 280 / max(cells.shape)
-    width, height = (max(side * unit, 70.0) for side in cells.shape)
-    left, top = 42.0, 4.0
-    across = Scale(-0.5, cells.shape[0] - 0.5, left, left + width)
-    down = Scale(-0.5, cells.shape[1] - 0.5, top, top + height)
-    picture = image(paint(cells.T, "error", low, high), left, top, width, height)
-    edges = "".join(
-        f"M{across(a):g} {down(b):g}L{across(c):g} {down(d):g}"
-        for (a, b), (c, d) in outline(inside)
-    )
-    parts = [picture]
-    if edges:
-        parts += [f'<path class="case" d="{edges}"/>', f'<path class="edge" d="{edges}"/>']
-    for t in _whole(across):
-        parts.append(words(across(t), top + height + 15, tick(t), "note", "middle"))
-    for t in _whole(down):
-        parts.append(words(left - 7, down(t) + 4, tick(t), "note", "end"))
-    if names[0]:
-        parts.append(words(left + width / 2, top + height + 32, f"{names[0]} →", "note", "middle"))
-    if names[1]:
-        parts.append(upright(12, top + height / 2, f"← {names[1]}"))
-    return canvas(left + width + 6, top + height + 38, parts, alt)
-
-
-def _whole(scale: Scale) -> list[float]:
-    return [t for t in scale.ticks(4) if t == round(t)]
-
-
-def _profile(error: Table, support: Mask, high: float, names: Sequence[str], alt: str) -> Markup:
-    """Draw the error along one factor, with the held-out values shaded."""
-    left, right, top, bottom = 46.0, 330.0, 10.0, 172.0
-    across = Scale(-0.5, len(error) - 0.5, left, right)
-    up = Scale(0, max(high, float(np.nanmax(error, initial=0.0))) * 1.04, bottom, top)
-    parts = [
-        f'<rect class="held-back" x="{across(a - 0.5):g}" y="{top:g}" '
-        f'width="{across(b - 0.5) - across(a - 0.5):g}" height="{bottom - top:g}"/>'
-        for a, b in stretches(~support)
-    ]
-    for t in up.ticks(3):
-        parts.append(rule(left, up(t), right, up(t), "grid"))
-        parts.append(words(left - 7, up(t) + 4, tick(t), "note", "end"))
-    for t in _whole(across):
-        parts.append(words(across(t), bottom + 16, tick(t), "note", "middle"))
-    at = np.arange(len(error), dtype=np.float64)
-    parts.append(f'<path class="typical" d="{_paths([_finite((at, error))], across, up)}"/>')
-    parts.append(words((left + right) / 2, bottom + 34, f"{names[0]} →", "note", "middle"))
-    return canvas(right + 10, bottom + 42, parts, alt)
-
-
-def color_bar(low: float, high: float, marks: Sequence[tuple[float, str]]) -> Markup:
-    """Draw the key of `heat_map` with words below some values."""
-    across = Scale(low, high if high > low else low + 1, 4, 316)
-    ramp = np.linspace(low, high, 64)[None]
-    parts = [image(paint(ramp, "error", low, high), across.start, 2, across.end - across.start, 12)]
-    for value, text in marks:
-        x = across(value)
-        anchor = "start" if x < 20 else "end" if x > 300 else "middle"
-        parts += [rule(x, 14, x, 18, "tick"), words(x, 30, text, "note", anchor)]
-    return canvas(320, 36, parts, f"Colors: {', '.join(text for _, text in marks)}.")
-
-
-def image(pixels: Any, x: float, y: float, width: float, height: float) -> str:
-    """Place an array of bytes (rows, columns[, channels]) as a picture with sharp pixels."""
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(stream, format="PNG")
-    data = base64.b64encode(stream.getvalue()).decode()
-    return (
-        f'<image x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" '
-        f'preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
-    )
-
-
-@dataclass(frozen=True)
-class Images:
-    """Images of a model, gray (n, rows, columns) or color (n, 3, rows, columns).
-
-    - truth: the target of each, if there is one
-    - places: what is written below each: a word, or the values of its factors
-    """
-
-    title: str
-    kind: str  # "seen", "held" or ""
-    model: Any
-    truth: Any = None
-    places: Any = None
-
-
-def images(groups: Sequence[Images], alt: str) -> Markup:
-    """Draw groups of images side by side, each below its target."""
-    groups = sorted(groups, key=lambda g: ("seen", "held", "").index(g.kind))
-    for g in groups:
-        _check_images(g)
-    rows = ["truth", "model"] if any(g.truth is not None for g in groups) else ["model"]
-    total = sum(len(g.model) for g in groups)
-    left, gap = 22.0 if len(rows) > 1 else 2.0, 12.0
-    unit = min(64.0, (328 - left - gap * (len(groups) - 1)) / total)
-    tall = unit * groups[0].model.shape[-2] / groups[0].model.shape[-1]
-    bottom = 24 + len(rows) * tall
-    parts = [
-        upright(12, 24 + (i + 0.5) * tall, row)
-        for i, row in enumerate(rows if len(rows) > 1 else [])
-    ]
-    x, below = left, 0
-    for g in groups:
-        width = unit * len(g.model)
-        parts.append(words(x, 16, g.title, f"strong {g.kind}".strip()))
-        reference = g.model if g.truth is None else g.truth
-        low, high = float(np.min(reference)), float(np.max(reference))
-        strips = [_side_by_side(some) for some in (g.truth, g.model) if some is not None]
-        pixels = np.clip((np.concatenate(strips) - low) / ((high - low) or 1.0), 0, 1) * 255
-        top = bottom - len(strips) * tall
-        parts.append(image(pixels.astype(np.uint8), x, top, width, len(strips) * tall))
-        parts += [
-            rule(x + i * unit, top, x + i * unit, bottom, "seam") for i in range(1, len(g.model))
-        ]
-        parts += [rule(x, bottom - tall, x + width, bottom - tall, "seam")] * (len(strips) > 1)
-        for i, place in enumerate(_places(g.places, unit)):
-            for n, line in enumerate(place):
-                at = (x + (i + 0.5) * unit, bottom + 14 + 13 * n)
-                parts.append(words(*at, line, "note", "middle"))
-            below = max(below, len(place))
-        x += width + gap
-    return canvas(330, bottom + 6 + 13 * below, parts, alt)
-
-
-def _check_images(g: Images) -> None:
-    shape = np.shape(g.model)
-    if not (len(shape) == 3 or (len(shape) == 4 and shape[1] == 3)) or not shape[0]:
-        raise Refused(
-            f"images() needs (n, rows, columns) or (n, 3, rows, columns), n >= 1; got {shape}."
-        )
-    if g.truth is not None and np.shape(g.truth) != shape:
-        raise Refused(f"images() needs targets of shape {shape}; got {np.shape(g.truth)}.")
-    if g.places is not None and len(g.places) != shape[0]:
-        raise Refused(f"images() needs {shape[0]} places, one per image; got {len(g.places)}.")
-
-
-def _side_by_side(images: Any) -> Any:
-    """Join images into one strip: (rows, columns) or (rows, columns, 3)."""
-    planes = [im if im.ndim == 2 else np.moveaxis(im, 0, -1) for im in np.asarray(images, float)]
-    return np.concatenate(planes, axis=1)
-
-
-def _places(places: Any, room: float) -> list[list[str]]:
-    """Write what is below each image, in one line if there is room.
-
-    >>> _places([[1.0, 2.0]], 60), _places([[1.0, 2.0]], 20), _places(["conv 1"], 60)
-    ([['1, 2']], [['1', '2']], [['conv 1']])
-    """
-    if places is None:
-        return []
-    rows = [[v if isinstance(v, str) else f"{float(v):.3g}" for v in np.ravel(z)] for z in places]
-    rows = [[*row[:3], "…"] if len(row) > 3 else row for row in rows]
-    widest = max(len(", ".join(row)) for row in rows)
-    return [[", ".join(row)] for row in rows] if CHARACTER * widest < room else rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from recombine.core.claim import Claim, Rule, terms
-from recombine.core.score import Score, schema
+from recombine.core.score import Score, schema, spelled
 from recombine.report.chart import strip, strip_axis
 from recombine.report.conditions import Condition
 from recombine.report.numbers import mean, mean_span
@@ -49,16 +49,16 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
         cells = [
             (
                 [
-                    (kind, mean(found), mean_span(found, share=score.share))
+                    (kind, mean(seeds), mean_span(seeds, share=score.share))
                     for kind, name in sides
-                    if (found := c.values(name))
+                    if (seeds := c.values(name))
                 ],
                 strip([(kind or "plain", c.values(name)) for kind, name in sides], scale, mark),
             )
             for c in split
         ]
-        about, words = score.about or score.unit, title.replace("_", " ")
-        drawn.append(Column(words, about, score.better, strip_axis(scale), cells))
+        about = score.about or score.unit
+        drawn.append(Column(spelled(title), about, score.better, strip_axis(scale), cells))
     return drawn
 
 

@@ -1,4 +1,4 @@
-"""Conditions: the runs of one configuration, with the name that a claim gives them."""
+"""Conditions: the runs of one configuration, with the name that its paper or a claim gives them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS, Experiment, Training, field_types
+from recombine.core.registry import NAMES
 from recombine.runs.record import DONE, Record, jsonable
 
 Config = Mapping[str, Any]
@@ -43,9 +44,9 @@ class Condition:
 def conditions(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[Condition]:
     """Group the runs of one experiment at one size by configuration, and name each group.
 
-    A claim's name for its run comes first; runs of one name are set apart by the fields in which
-    they differ. Other conditions are named by few fields, leaving out those at their most common
-    value.
+    The name under which the paper's figures show a configuration comes first, then a claim's name
+    for its run, then few fields, leaving out those at their most common value. Conditions of one
+    name are set apart by the fields in which they differ. Those that claims run are listed first.
     """
     experiment = EXPERIMENTS.get(records[0].experiment)
     groups: dict[str, list[Record]] = {}
@@ -57,7 +58,10 @@ def conditions(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[
     bare = records[0].experiment.rpartition(".")[2].replace("_", " ")
     usual = _usual([*configs.values()], telling)
     labels = {
-        key: from_claims.get(key, "") or _label(config, telling, usual) or bare
+        key: _paper_name(records[0].experiment, config)
+        or from_claims.get(key, "")
+        or _label(config, telling, usual)
+        or bare
         for key, config in configs.items()
     }
     for label, count in Counter(labels.values()).items():
@@ -66,10 +70,10 @@ def conditions(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[
             apart = _telling_fields(same, experiment)
             for key, config in configs.items():
                 if labels[key] == label:
-                    labels[key] = f"{label} · {_label(config, apart)}"
+                    labels[key] = f"{label}, {_label(config, apart)}"
     split = [Condition(labels[key], tuple(group), key) for key, group in groups.items()]
     order = _order([*configs.values()], telling, experiment)
-    return sorted(split, key=lambda c: order(configs[c.key]))
+    return sorted(split, key=lambda c: (c.key not in from_claims, order(configs[c.key])))
 
 
 def varying(configs: Sequence[Config], experiment: str) -> list[str]:
@@ -90,17 +94,26 @@ def _defaults(config: type) -> dict[str, Any]:
     return jsonable(config())
 
 
+def _paper_name(experiment: str, config: Config) -> str:
+    try:
+        return NAMES[experiment](config) if experiment in NAMES else ""
+    except KeyError:  # a value that the paper's figures do not know
+        return ""
+
+
 def _claimed_names(
     claims: Sequence[Claim], size: str, experiment: Experiment | None
 ) -> dict[str, str]:
-    """Find the most common name that claims give to each configuration they run."""
+    """Find the most common name that claims give to each configuration they run, or ""."""
     votes: dict[str, Counter[str]] = {}
     for claim in claims:
         for name, run in claim.runs(size).items():
-            if experiment and claim.experiment == experiment.name and not _automatic(name):
+            if experiment and claim.experiment == experiment.name:
                 key = key_of(jsonable(experiment.configure(size, **run)), experiment)
-                votes.setdefault(key, Counter())[name.replace("_", " ")] += 1
-    return {key: names.most_common(1)[0][0] for key, names in votes.items()}
+                count = votes.setdefault(key, Counter())
+                if not _automatic(name):
+                    count[name.replace("_", " ")] += 1
+    return {key: max(count, key=lambda n: count[n], default="") for key, count in votes.items()}
 
 
 def _automatic(name: str) -> bool:
@@ -134,7 +147,18 @@ def _label(config: Config, telling: Sequence[str], usual: Config | None = None) 
     unusual = [
         (f, v) for i, (f, v) in enumerate(values) if i == 0 or usual is None or v != usual.get(f)
     ]
-    return " · ".join(v if isinstance(v, str) and v else f"{f}={v}" for f, v in unusual)
+    return ", ".join(_words(f.replace("_", " "), v) for f, v in unusual)
+
+
+def _words(field: str, value: Any) -> str:
+    """Write the value of a field.
+
+    >>> _words("decoder", "one_hot"), _words("depth", 2), _words("bias", True), _words("x", None)
+    ('one hot', 'depth 2', 'bias', 'no x')
+    """
+    if isinstance(value, str) and value:
+        return value.replace("_", " ")
+    return f"{field} {value}" if _is_number(value) else field if value else f"no {field}"
 
 
 def _usual(configs: Sequence[Config], telling: Sequence[str]) -> Config:

@@ -46,8 +46,8 @@ def runs_of(path: Path) -> int:
         head = path.read_text(encoding="utf-8", errors="replace")[:2000]
     except OSError:
         return 0
-    found = re.search(r'<meta name="runs" content="(\d+)">', head)
-    return int(found[1]) if found else 0
+    count = re.search(r'<meta name="runs" content="(\d+)">', head)
+    return int(count[1]) if count else 0
 
 
 def page(

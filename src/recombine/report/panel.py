@@ -6,28 +6,27 @@ Names are matplotlib's where there is one. Places are pixels from the upper left
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
-from math import ceil, isclose, isfinite, log10
+from math import isclose, isfinite, log10
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.report.chart import CHARACTER, dodge, image
+from recombine.report.chart import CHARACTER, dodge
 from recombine.report.colors import INK, MUTED, paint
 from recombine.report.grid import Segment
+from recombine.report.legend import Corner, Legend, Way
+from recombine.report.maps import image
 from recombine.report.marks import Dash, Series, line, text
 from recombine.report.numbers import tick
 from recombine.report.scale import Scale
 
 Values = float | Sequence[float] | NDArray[Any]
-Way = Literal["x", "y"]
 Frame = Literal["open", "bottom", "closed", "none"]
-Corner = Literal["best", "above", "upper left", "upper right", "upper center"]
 
 MARGIN = 0.05  # of an axis, left free beyond the data
-ROW = 17.0  # pixels from one row of a legend to the next
 
 
 @dataclass
@@ -85,9 +84,9 @@ class Axes:
         self.x, self.y = Axis(), Axis()
         self.title, self.title_size, self.frame = "", 12.0, "open"
         self.series: list[Series] = []
-        self._marks: list[tuple[Way, float]] = []
+        self.marks: list[tuple[Way, float]] = []
         self._parts: list[Callable[[Scale, Scale], str]] = []
-        self._legend: tuple[Corner, int, str, float] | None = None
+        self._legend: Legend | None = None
         self._label_ends = False
 
     def set(self, **changes: Any) -> None:
@@ -134,7 +133,7 @@ class Axes:
     def mark(self, way: Way, value: float, *, dash: Dash = "dashed", width: float = 1.0) -> None:
         """Draw a dashed line across the panel at a value of one axis."""
         (self.x if way == "x" else self.y).extent.append(value)
-        self._marks.append((way, value))
+        self.marks.append((way, value))
         right, bottom = self.left + self.width, self.top + self.height
 
         def draw(across: Scale, up: Scale) -> str:
@@ -242,7 +241,7 @@ class Axes:
         self, corner: Corner = "best", columns: int = 1, title: str = "", lift: float = 0.0
     ) -> None:
         """List the labels in a corner or above; `lift` moves the list upwards."""
-        self._legend = (corner, columns, title, lift)
+        self._legend = Legend(corner, columns, title, lift)
 
     def label_ends(self) -> None:
         """Write each label to the right of the panel, level with the last point of its series.
@@ -269,7 +268,7 @@ class Axes:
             rows = self.title.count("\n")
             at = self.top - 6 - 0.36 * self.title_size - 0.6 * self.title_size * rows
             parts.append(text(self.left, at, self.title, size=self.title_size))
-        parts.append(self._key(across, up))
+        parts.append(self._legend.svg(self, across, up) if self._legend else "")
         parts += self._ends(across, up)
         return "".join(parts)
 
@@ -320,73 +319,6 @@ class Axes:
                 parts.append(line(f"M{x + 5:g} {y:g}L{right - 3:g} {level:g}", s.color, 0.8, 0.6))
             parts.append(text(right, level, s.label or "", color=s.color))
         return parts
-
-    def _key(self, across: Scale, up: Scale) -> str:
-        """Write the legend."""
-        entries = [s for s in self.series if s.label]
-        if self._legend is None or not entries:
-            return ""
-        corner, columns, title, lift = self._legend
-        lines = any("-" in s.style for s in entries)
-        handle, rows = 26.0 if lines else 16.0, ceil(len(entries) / columns)
-        groups = [entries[i : i + rows] for i in range(0, len(entries), rows)]
-        widths = [
-            handle + CHARACTER * max(len(s.label or "") for s in group) + 14 for group in groups
-        ]
-        size = (sum(widths), ROW * (rows + bool(title)))
-        left, top = self._corner(corner, size, lift, across, up)
-        parts = [text(left, top + ROW / 2, title)]
-        for group, width in zip(groups, widths, strict=True):
-            for row, s in enumerate(group):
-                y = top + ROW * (row + bool(title) + 0.5)
-                if "-" in s.style:
-                    parts.append(replace(s, style="-").at([(left, y), (left + 20, y)]))
-                mark = replace(s, style=s.style.replace("-", ""))
-                parts.append(mark.at([(left + (10 if lines else 5), y)]))
-                parts.append(text(left + handle, y, s.label or ""))
-            left += width
-        return "".join(parts)
-
-    def _corner(
-        self, corner: Corner, size: tuple[float, float], lift: float, across: Scale, up: Scale
-    ) -> tuple[float, float]:
-        """Choose the upper left corner of a legend; the best one covers the fewest points."""
-        wide, tall = size
-        right, bottom = self.left + self.width, self.top + self.height
-        places = {
-            "above": (self.left, self.top - tall - 4 - lift),
-            "upper left": (self.left + 10, self.top + 2),
-            "upper right": (right - wide, self.top + 2),
-            "upper center": (self.left + (self.width - wide) / 2, self.top + 2),
-            "lower left": (self.left + 10, bottom - tall - 6),
-            "lower right": (right - wide, bottom - tall - 6),
-        }
-        if corner != "best":
-            return places[corner]
-        steps = np.linspace(0, 1, 40)
-        lines = [np.zeros((0, 2)), *(_dense(s, across, up) for s in self.series if len(s.x))]
-        for way, value in self._marks:
-            x = np.full(40, across(value)) if way == "x" else self.left + self.width * steps
-            y = np.full(40, up(value)) if way == "y" else self.top + self.height * steps
-            lines.append(np.stack([x, y], axis=1))
-        points = np.concatenate(lines)
-
-        def covered(name: str) -> int:
-            x, y = places[name]
-            inside = (points >= (x, y)) & (points <= (x + wide, y + tall))
-            return int(inside.all(axis=1).sum())
-
-        inside = ("upper right", "upper left", "lower left", "lower right", "upper center")
-        return places[min(inside, key=covered)]
-
-
-def _dense(series: Series, across: Scale, up: Scale) -> NDArray[np.float64]:
-    """Return pixels of a series, with those between its points if it is a line."""
-    points = np.stack([across.many(series.x), up.many(series.y)], axis=1)
-    if "-" not in series.style or len(points) < 2:
-        return points
-    steps = np.linspace(0, 1, 8)[:, None, None]
-    return (points[:-1] * (1 - steps) + points[1:] * steps).reshape(-1, 2)
 
 
 class Figure:

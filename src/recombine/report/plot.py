@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
-from recombine.report.chart import TOP
 from recombine.report.grid import Mask, Table, outline, plane
+from recombine.report.maps import TOP
 from recombine.report.panel import Axes, Figure, color_bar
 from recombine.runs.record import Record
 
@@ -39,10 +39,10 @@ def heat_maps(
     columns = min(columns, len(flat))
     sides = [_sides(error.shape, side) for error, _ in flat.values()]
     width, height = max(w for w, _ in sides) + 34, max(h for _, h in sides) + 62
-    figure = Figure(columns * width + 104, ceil(len(flat) / columns) * height)
+    figure = Figure(columns * width + 112, ceil(len(flat) / columns) * height)
     for i, ((label, (error, support)), (w, h)) in enumerate(zip(flat.items(), sides, strict=True)):
         row, column = divmod(i, columns)
-        axes = figure.place(column * width + 30, row * height + 26, w, h)
+        axes = figure.place(column * width + 38, row * height + 26, w, h)
         axes.imshow(error.T, "error", 0, TOP)
         axes.outline(outline(support), 1.6)
         axes.set(title=label if len(label) <= 30 else label[:29] + "…")
@@ -52,7 +52,7 @@ def heat_maps(
         if i + columns >= len(flat):
             axes.set(xlabel=f"{names[0]} →")
     words = {0.0: "0 perfect", 0.5: "1 constant", 1.0: f"≥ {TOP:g}"}
-    color_bar(figure, columns * width + 14, 26, 12, height - 62, "error", words)
+    color_bar(figure, columns * width + 22, 26, 12, height - 62, "error", words)
     return figure
 
 

@@ -57,8 +57,8 @@ class Published:
         >>> Published({}, {"a.x": 30.0, "a.y": 10.0, "b.z": 7200.0}, []).minutes("b")
         '2.0 h'
         """
-        own = [s for name, s in self.seconds.items() if paper in (name, name.partition(".")[0])]
-        return duration(sum(own)) if own else ""
+        times = [s for name, s in self.seconds.items() if paper in (name, name.partition(".")[0])]
+        return duration(sum(times)) if times else ""
 
     def cost(self, experiment: str) -> str:
         """Write how many runs the claims of an experiment need, and their CPU time.

@@ -25,7 +25,8 @@ from recombine.runs.store import Damaged, Store
 
 MOST = 24  # conditions of one experiment that are drawn; tables list all
 WIDE = 500  # figures wider than this span the page
-READABLE = 0.9  # figures are not shrunk further; small screens scroll them
+TALL = 420  # figures higher than this leave room for findings beside them on a card
+READABLE = 0.82  # text of 11 pixels stays above 9; small screens scroll what is wider
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Picture:
     def wide(self) -> bool:
         """Whether it spans the page."""
         return self.width > WIDE
+
+    @property
+    def tall(self) -> bool:
+        """Whether much text fits beside it."""
+        return self.height > TALL
 
     @property
     def least(self) -> int:
@@ -116,8 +122,8 @@ def section(
 ) -> Section:
     """Collect what the page shows of one experiment; its arrays are read once."""
     experiment = EXPERIMENTS.get(name)
-    own = [c for c in claims if c.experiment == name]
-    split = conditions(records, own)
+    related = [c for c in claims if c.experiment == name]
+    split = conditions(records, related)
     mark, drawn, damage = anchor(name, size), split[:MOST], dict[str, str]()
     read = _reader(store, damage)
     differ = varying([c.config for c in split], name)
@@ -128,7 +134,7 @@ def section(
         sentence=experiment.sentence if experiment else "",
         conditions=split,
         drawn=drawn,
-        columns=columns(name, drawn, own),
+        columns=columns(name, drawn, related),
         pictures=pictures(name, [r for c in split for r in c.done], read, mark),
         cards=draw_arrays(name, drawn, read, damage),
         curves=_training(drawn),
@@ -189,7 +195,7 @@ def _training(split: Sequence[Condition]) -> Markup | None:
         c.label: [(r.history["steps"], r.history["loss"]) for r in c.done if r.history.get("steps")]
         for c in split
     }
-    losses = {label: found for label, found in losses.items() if found}
+    losses = {label: curves for label, curves in losses.items() if curves}
     if not losses:
         return None
     alt = f"Training loss by step for {', '.join(losses)}."

@@ -20,14 +20,14 @@ WORDS = re.compile(
 
 def source_of(claim: Claim) -> tuple[Path, int] | None:
     """Find the function of a claim, or the call that registers it, beside its experiment."""
-    own = claim.name.partition(".")[2]
+    short_name = claim.name.partition(".")[2]
     home = sys.modules.get(EXPERIMENTS[claim.experiment].run.__module__)
     file = getattr(home, "__file__", None)
     if file is None:
         return None
     words, patterns = _written(Path(file))
-    return words.get(own) or next(
-        (place for pattern, place in patterns.items() if re.fullmatch(pattern, own)), None
+    return words.get(short_name) or next(
+        (place for pattern, place in patterns.items() if re.fullmatch(pattern, short_name)), None
     )
 
 

@@ -1,8 +1,9 @@
 """Figures of foresight; the report imports them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.papers.foresight.real import JUDGED, SUPPORTS
 from recombine.papers.foresight.rivals import RIVALS
 from recombine.papers.foresight.synthetic import TRAINED
@@ -27,6 +28,14 @@ KINDS = {
     "noisy": "noisy sum", "additive": "sum", "random": "no structure",
 }  # fmt: skip
 Rows = dict[str, dict[str, list[float]]]
+
+names("foresight.repeats")(lambda config: f"{config['repeats']} per combination")
+
+
+@names("foresight.real")
+def name_of_real(config: Mapping[str, Any]) -> str:
+    """Name a run by its table and the supports of its training."""
+    return f"{NAMES.get(config['table'], config['table'])}, {config['supports'].replace(',', ', ')}"
 
 
 def dots(
@@ -128,6 +137,12 @@ def known_by_repeats(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     return dots(rows, {"all": LINES[0]}, "share known to ±0.5 standard deviations")
 
 
+@names("foresight.collecting")
+def name_of_collecting(config: Mapping[str, Any]) -> str:
+    """Name a run by its table and the way of collecting that a plan is compared with."""
+    return f"{NAMES.get(config['table'], config['table'])}, {config['rival']}"
+
+
 @figure("foresight.collecting")
 def measurements_saved(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Measurements that another way of collecting needs to reach the error of a plan, divided by
@@ -135,9 +150,7 @@ def measurements_saved(records: Sequence[Record], arrays_of: Arrays) -> Figure |
     """
     rows: Rows = {}
     for r in sorted(records, key=lambda r: str(r.config["rival"])):
-        table = str(r.config["table"])
-        row = f"{NAMES.get(table, table)}, {r.config['rival']}"
-        collect(rows, row, "all", r.scores.get("times"))
+        collect(rows, name_of_collecting(r.config), "all", r.scores.get("times"))
     return dots(rows, {"all": LINES[0]}, "measurements / those of the plan", mark=1.0)
 
 

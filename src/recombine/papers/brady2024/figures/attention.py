@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.papers.brady2024.figures.orders import share_bars
 from recombine.report.colors import HELD, MUTED, SEEN
 from recombine.report.panel import Figure
@@ -33,6 +33,10 @@ def errors_of_closed_forms(records: Sequence[Record], arrays_of: Arrays) -> Figu
     return figure
 
 
+BLOCKS = {0: "n = 0, disjoint", 1: "n = 1, additive", 2: "n = 2, bilinear"}
+names("brady2024.conditions")(lambda config: BLOCKS[config["n"]])
+
+
 @figure("brady2024.conditions")
 def parts_of_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Number of parts into which a block of a random generator splits, and into which two blocks
@@ -41,7 +45,6 @@ def parts_of_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     scores = {r.config["n"]: r.scores for r in records if "merged" in r.scores}
     if not scores:
         return None
-    names = {0: "n = 0, disjoint", 1: "n = 1, additive", 2: "n = 2, bilinear"}
     height = 34 * len(scores)
     figure = Figure(470, height + 84)
     axes = figure.place(120, 30, 230, height)
@@ -50,7 +53,8 @@ def parts_of_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
             axes.plot([scores[n][name]], [i], "o", color=color, size=9)
         missing = f"missing rank {scores[n]['missing']:.0f}"
         figure.words(366, 30 + 34 * (i + 0.5), missing, color=MUTED)
-    axes.set(ynames=[names[n] for n in sorted(scores)], ylim=(len(scores) - 0.5, -0.5))
+    ynames = [BLOCKS.get(n, f"n = {n}") for n in sorted(scores)]
+    axes.set(ynames=ynames, ylim=(len(scores) - 0.5, -0.5))
     axes.set(xlim=(0.5, 2.5), xticks=[1, 2], xlabel="parts")
     figure.legend(120, 14, {"one block": SEEN, "two merged blocks": HELD})
     return figure

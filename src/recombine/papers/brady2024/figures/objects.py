@@ -8,7 +8,7 @@ import numpy as np
 
 from recombine.core.claim import CLAIMS
 from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.papers.brady2024.objects_scenes import SINGLE, THREE
 from recombine.report.colors import HELD, SEEN
 from recombine.report.panel import Figure
@@ -66,6 +66,7 @@ def setting(config: Mapping[str, Any]) -> str:
     return "2 overlapping" if config.get("restarts", 1) > 1 else "first setting"
 
 
+@names("brady2024.objects")
 def label(config: Mapping[str, Any]) -> str:
     """Name a run by its setting and penalties."""
     return f"{setting(config)}: {penalty(config)}"

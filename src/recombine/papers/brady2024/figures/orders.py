@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
-from recombine.report.colors import HELD, INK, MUTED, SEEN
+from recombine.core.registry import figure, names
+from recombine.report.colors import HELD, INK, MUTED, PAPER, SEEN
 from recombine.report.numbers import tick
 from recombine.report.panel import Axes, Figure
 from recombine.report.plot import Arrays
@@ -26,6 +26,15 @@ NAMES = {
     "entangled": "entangled",
     "rotated": "rotated sum",
 }
+
+
+names("brady2024.orders")(lambda config: NAMES[config["kind"]])
+
+
+@names("brady2024.reparametrized")
+def name_of_strength(config: Mapping[str, Any]) -> str:
+    """Name a run by its generator and the strength of its change of coordinates."""
+    return f"{NAMES[config['kind']]}, s = {config['strength']:g}"
 
 
 def by_kind(records: Sequence[Record]) -> dict[str, Record]:
@@ -56,8 +65,8 @@ def share_bars(
         axes.bar("x", row, at(value), 0.62, color=HELD if value else MUTED)
         inside, text = at(value) > 0.7 * span, "0" if value == 0 else f"{value:.2g}"
         axes.text(
-            at(value) + (-0.02 if inside else 0.02) * span, row, text, size=10,
-            align="end" if inside else "start", color="white" if inside else MUTED,
+            at(value) + (-0.02 if inside else 0.02) * span, row, text,
+            align="end" if inside else "start", color=PAPER if inside else MUTED,
         )  # fmt: skip
         if random and random.get(name, 0) > 0:
             axes.plot([at(random[name])] * 2, [row - 0.42, row + 0.42], color=INK, width=1.4)
@@ -162,7 +171,7 @@ def shares_in_new_coordinates(records: Sequence[Record], arrays_of: Arrays) -> F
     within blocks, z + s sin 2z. Orders 0 and 1 survive (no bar); order 2 does not.
     """
     scores: dict[str, Mapping[str, Any]] = {
-        f"{NAMES[r.config['kind']]}, s = {r.config['strength']:g}": r.scores
+        name_of_strength(r.config): r.scores
         for r in sorted(
             records, key=lambda r: (list(NAMES).index(r.config["kind"]), r.config["strength"])
         )

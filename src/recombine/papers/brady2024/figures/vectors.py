@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, LINES, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -17,6 +17,14 @@ FLOOR = 1e-4  # smaller shares are drawn here
 def fewest(records: Sequence[Record]) -> int:
     """Return the smallest number of restarts."""
     return min((r.config["restarts"] for r in records), default=0)
+
+
+@names("brady2024.vectors")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its generator, its penalty, and what it trained on."""
+    where = ", where recombined" if config["where"] == "recombined" else ""
+    corner = ", corner held out" if config["support"] == "corner" else ""
+    return f"{config['generator']}, {PENALTIES[config['penalty']]}{where}{corner}"
 
 
 def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, MUTED
 from recombine.report.grid import outline
 from recombine.report.panel import Axes, Figure
@@ -36,9 +36,8 @@ FLOOR = 1e-6  # smaller shares of energy are not drawn
 SHARES = {1e-6: "10⁻⁶", 1e-4: "10⁻⁴", 1e-2: "0.01", 1.0: "1"}  # ticks
 
 
-def kind(record: Record) -> Kind:
-    """Return decoder, code and cure of a run, in the order of the figures."""
-    c = record.config
+def kind(c: Mapping[str, Any]) -> Kind:
+    """Return decoder, code and cure of a config, in the order of the figures."""
     return (
         [*DECODERS].index(c["decoder"]),
         [*CODES].index(c["encoding"]),
@@ -55,8 +54,12 @@ def name(which: Kind) -> str:
     decoder = [*DECODERS][index]
     usual_code = "one_hot" if decoder in ONE_HOT else "population"
     label = DECODERS[decoder] + CURES[entropy, variance]
-    label += f" + {stripes:g} stripes ({absent})" if stripes else ""
+    label += f" + {stripes:g} stripes" if stripes else ""
+    label += " (mean)" if absent == "mean" else ""  # of an absent factor; usually zeros
     return label if [*CODES][code] == usual_code else f"{label}, {[*CODES.values()][code]}"
+
+
+names("liang2025.hidden_square")(lambda config: name(kind(config)))
 
 
 def kinds(records: Sequence[Record]) -> dict[Kind, list[Record]]:
@@ -64,7 +67,7 @@ def kinds(records: Sequence[Record]) -> dict[Kind, list[Record]]:
     groups: dict[Kind, dict[Any, list[Record]]] = {}
     for r in records:
         setting = (r.config["depth"], json.dumps(dict(r.config), sort_keys=True, default=str))
-        groups.setdefault(kind(r), {}).setdefault(setting, []).append(r)
+        groups.setdefault(kind(r.config), {}).setdefault(setting, []).append(r)
     middle_depth = {}
     for which in sorted(groups):
         settings = sorted(groups[which])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import INK, LINES
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays
@@ -16,6 +16,9 @@ WHERE = {
     "position_deep": "deep in the square",
 }
 WAYS = {"read": "encoder", "draw": "decoder"}
+
+
+names("liang2025.reading")(lambda config: WAYS[config["direction"]])
 
 
 @figure("liang2025.reading")

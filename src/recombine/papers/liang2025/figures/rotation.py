@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, MUTED
 from recombine.report.marks import line
 from recombine.report.panel import Figure
@@ -11,6 +11,13 @@ from recombine.report.plot import Arrays, picture
 from recombine.runs.record import Record
 
 ROWS = (("truth", "strip_truth"), ("output", "strip_drawn"), ("cross-fade", "strip_fade"))
+
+
+@names("liang2025.rotation")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its digits and its gap."""
+    digits = "one digit" if config["classes"] == "one" else "ten digits"
+    return f"{digits}, gap {config['low']:g}° to {config['high']:g}°"
 
 
 @figure("liang2025.rotation")

@@ -1,10 +1,11 @@
 """Figures of Lippl & Stachenfeld 2025: phase diagram, memorization leak, trained networks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.papers.lippl2025.kernels import RELU_PAIRS
 from recombine.report.colors import INK, LINES
 from recombine.report.panel import Figure
@@ -41,6 +42,13 @@ def phase_diagram(records: Sequence[Record], arrays_of: Arrays) -> Figure | None
     return figure
 
 
+@names("lippl2025.addition")
+def name_of_rows(config: Mapping[str, Any]) -> str:
+    """Name a run by the rows and columns of its training sums."""
+    ridge = f", ridge {config['ridge']:g}" if config["ridge"] else ""
+    return f"rows and columns {config['anchors'].replace(',', ', ')}{ridge}"
+
+
 @figure("lippl2025.addition")
 def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Slope of held-out sums by the salience of a component: the closed form for p training rows
@@ -65,6 +73,20 @@ def leak_by_salience(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     return figure
 
 
+@names("lippl2025.networks")
+def name_of_network(config: Mapping[str, Any]) -> str:
+    """Name a run by its task, and by its loss or the size of its initial weights."""
+    if config["task"] == "context":
+        return name_of_context(config["preset"], config["loss"])
+    task = config["task"] if config["task"] == "equivalence" else config["preset"]
+    return f"{task}, {'rich' if config['scale'] < 0.1 else 'lazy'}"
+
+
+def name_of_context(preset: str, loss: str) -> str:
+    """Name a context task and the loss of its training."""
+    return f"CD-{preset}, {'squared error' if loss == 'mse' else 'cross-entropy'}"
+
+
 @figure("lippl2025.networks")
 def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Slope of held-out sums in trained networks, by training sums and size of initial weights
@@ -82,8 +104,8 @@ def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figu
         return None
     ordered = sorted(groups.items(), key=lambda item: (seen[item[0][0]], item[0]))
     rows = {
-        f"{preset}, {'rich' if rich else 'lazy'}": {"slope": [r.scores["slope_ood"] for r in runs]}
-        for (preset, rich), runs in ordered
+        name_of_network(runs[0].config): {"slope": [r.scores["slope_ood"] for r in runs]}
+        for _, runs in ordered
     }
     figure = Figure(384, 32 * len(rows) + 60)
     axes = figure.place(112, 10, 260, 32 * len(rows))
@@ -117,10 +139,9 @@ def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure 
         chosen = [r for r in runs if (r.config["preset"], r.config["loss"]) == (preset, loss)]
         means = [np.mean([r.scores.get(f"size_{k}", 0.0) for r in chosen]) for k in kinds]
         share = np.array(means) / np.sum(means)
-        label = f"CD-{preset}, {'squared error' if loss == 'mse' else 'cross-entropy'}"
         at = np.arange(len(kinds)) + (i - (len(groups) - 1) / 2) * width
         for j, (x, y) in enumerate(zip(at, share, strict=True)):
-            name = None if j else label
+            name = None if j else name_of_context(preset, loss)
             axes.bar("y", x, y, width * 0.9, color=LINES[i], label=name)
     axes.set(xnames=kinds, ylabel="share of the sum")
     axes.legend("upper center", columns=2)
@@ -149,15 +170,22 @@ def similarity_matrices(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     return figure
 
 
+@names("lippl2025.images")
+def name_of_images(config: Mapping[str, Any]) -> str:
+    """Name a run by its network and task, and by how far apart two digits are."""
+    network = {"convnet": "ConvNet", "resnet": "ResNet", "vit": "ViT"}[config["network"]]
+    if config["task"] == "context":
+        return f"{network}, CD-{config['preset']}"
+    return f"{network}, {config['preset']}, distance {config['distance']}"
+
+
 @figure("lippl2025.images")
 def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Slope of held-out sums of digits shown as images, one dot per seed and a bar at the mean."""
     groups: dict[str, list[float]] = {}
     for r in records:
         if r.config["task"] == "addition" and "slope_ood" in r.scores:
-            c = r.config
-            label = f"{c['network']}, {c['preset']}, distance {c['distance']}"
-            groups.setdefault(label, []).append(r.scores["slope_ood"])
+            groups.setdefault(name_of_images(r.config), []).append(r.scores["slope_ood"])
     if not groups:
         return None
     figure = Figure(460, 34 * len(groups) + 60)

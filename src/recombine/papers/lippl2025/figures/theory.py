@@ -1,16 +1,22 @@
 """Figures of Lippl & Stachenfeld 2025: closed forms next to published and computed numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
 from recombine.report.colors import INK, LINES, MUTED
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays
 from recombine.runs.record import Record
 from recombine.theory import leak
+
+SOLVERS = {"svr": "authors' regression", "regress": "minimum norm"}
+
+names("lippl2025.dispersed")(lambda config: SOLVERS[config["solver"]])
+names("lippl2025.puzzles")(lambda c: f"{c['task']}, salience {c['salience']:.2g}")
 
 
 @figure("lippl2025.salience")
@@ -70,9 +76,8 @@ def dispersed_errors(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     """Error on dispersed sums by salience: the authors' regression, minimum norm, and the published
     values (crosses).
     """
-    names = {"svr": "authors' regression", "regress": "minimum norm"}
     curves = {
-        names[r.config["solver"]]: [r.scores[f"mse_{s:g}"] for s in PUBLISHED] for r in records
+        SOLVERS[r.config["solver"]]: [r.scores[f"mse_{s:g}"] for s in PUBLISHED] for r in records
     }
     if not curves:
         return None
@@ -114,6 +119,13 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     axes.set(xlim=(-0.05, 1.05), ylim=(len(tasks) - 0.5, -0.5), ynames=[])
     axes.set(xlabel="accuracy on held-out combinations")
     return figure
+
+
+@names("lippl2025.exposure")
+def name_of_exposure(config: Mapping[str, Any]) -> str:
+    """Name a run by its training examples and by the similarity of inputs."""
+    examples = "one more example" if config["partial"] else "one partner seen"
+    return f"{examples}, k = {config['overlap']:.2g}"
 
 
 @figure("lippl2025.exposure")

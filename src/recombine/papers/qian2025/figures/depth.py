@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, MUTED
 from recombine.report.panel import Axes, Figure
 from recombine.report.plot import Arrays
 from recombine.runs.record import Record
+
+names("qian2025.depth")(lambda c: f"{c['depth']} layer{'s' * (c['depth'] > 1)} per module")
 
 
 @figure("qian2025.depth")

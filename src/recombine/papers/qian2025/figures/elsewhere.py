@@ -1,10 +1,11 @@
 """Figures of Qian et al. 2025, elsewhere: the penalty of modules on bumps and on sprites."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, MUTED, SEEN
 from recombine.report.numbers import tick
 from recombine.report.panel import Figure
@@ -14,6 +15,14 @@ from recombine.runs.record import Record
 PENALTIES = {"weight_activity": "weights × activity", "weights": "squared weights"}
 WORLDS = {"bumps": "bumps, held-out square", "sprites": "sprites, held-out pairs"}
 BLANK = "OOD error / error of a blank image"
+
+
+@names("qian2025.elsewhere")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its images and its penalty."""
+    if not config["strength"]:
+        return f"{config['world']}, no penalty"
+    return f"{config['world']}, {PENALTIES[config['penalty']]}, {tick(config['strength'])}"
 
 
 def of_world(records: Sequence[Record], world: str) -> list[Record]:

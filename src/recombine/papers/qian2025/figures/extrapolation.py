@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, MUTED, SEEN
 from recombine.report.grid import outline
 from recombine.report.numbers import tick
@@ -20,6 +20,12 @@ TITLES = {"hill": "hill, two quadrants held out", "sines": "sine of sines, 13 ti
 SIDE, GAP = 132, 22  # of one map, in pixels
 LEAST, MOST = 1e-6, 1e-1  # squared errors at the ends of the colors
 ERRORS = {LEAST: "≤ 10⁻⁶", 1e-4: "10⁻⁴", 1e-2: "0.01", MOST: "≥ 0.1"}  # ticks
+
+
+@names("qian2025.extrapolation")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its function and its network."""
+    return f"{TITLES[config['function']].partition(',')[0]}, {NAMES[config['network']]}"
 
 
 @figure("qian2025.extrapolation")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -23,6 +23,7 @@ MEASURES = {
 }
 
 
+@names("qian2025.modules")
 def label(config: Mapping[str, Any]) -> str:
     """Name the condition of a run."""
     power = config["power"]

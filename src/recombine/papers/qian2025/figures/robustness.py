@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -29,6 +29,7 @@ SCORES = {
 FLOOR = 1e-8
 
 
+@names("qian2025.robustness")
 def name_of(config: Mapping[str, Any]) -> str:
     """Name the network of a run."""
     return NAMES.get(config["network"], str(config["network"]).replace("_", " "))

@@ -1,8 +1,9 @@
 """Figures of Wiedemer et al. 2023, the inverse problem: reading slots by training support."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, MUTED
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -13,6 +14,13 @@ TITLES = {"random": "all combinations", "diagonal": "equal slots", "orthogonal":
 
 # R² of the two networks, read off curves in the authors' notebook.
 NOTEBOOK = {"all combinations": (0.98, 0.98), "equal slots": (0.98, 0.13), "one slot": (0.94, 0.43)}
+
+
+@names("wiedemer2023.inverse")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its training support and its model."""
+    model = "one network per slot" if config["model"] == "compositional" else "one network"
+    return f"{TITLES[config['support']]}, {model}"
 
 
 @figure("wiedemer2023.inverse")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays
@@ -27,6 +27,8 @@ NAMES = {
     "alpha_soft": "opacity between 0 and 1, random",
 }
 COMPONENTS = ("front component", "back component")
+
+names("wiedemer2023.rank")(lambda config: NAMES[config["case"]])
 
 
 def cases(records: Sequence[Record]) -> dict[str, Record]:
@@ -86,7 +88,7 @@ def undetermined_pixels(records: Sequence[Record], arrays_of: Arrays) -> Figure 
             axes.cells(np.where(lost > 0, 0.25 + 0.75 * lost, 0.0), HELD)
             axes.set(frame="closed")
     for tick, down in (("0", 5), ("z", high / 2), ("1", high - 5)):
-        figure.words(left - 6, top + down, tick, color=MUTED, align="end", size=10)
+        figure.words(left - 6, top + down, tick, color=MUTED, align="end")
     bottom = top + len(arrays_by_case) * (high + gap)
-    figure.words(left, bottom + 4, "pixels →", color=MUTED, size=10)
+    figure.words(left, bottom + 4, "pixels →", color=MUTED)
     return figure

@@ -1,8 +1,9 @@
 """Figures of Wiedemer et al. 2023: components recovered from a cross."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays
@@ -10,6 +11,12 @@ from recombine.runs.record import Record
 
 FLOOR = 1e-16
 NAMES = {"add": "sum", "product": "product", "sigmoid": "soft occlusion", "gated": "gated sum"}
+
+
+@names("wiedemer2023.reconstruction")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its composition."""
+    return NAMES[config["combine"]] + (", one rank missing" if config["lost"] else "")
 
 
 @figure("wiedemer2023.reconstruction")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, LINES, MUTED, SEEN
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, picture_row, score_panels
@@ -19,6 +19,7 @@ SCORES = {
 }
 
 
+@names("wiedemer2023.slots")
 def label(config: Mapping[str, Any]) -> str:
     """Name a run by its model and consistency."""
     model = "" if config["model"] == "additive" else f"{config['masks']} masks, "

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.grid import outline
 from recombine.report.panel import Figure, color_bar
@@ -32,12 +32,22 @@ PAPER: dict[Kind, tuple[str, float]] = {
 FLOOR = -1.5  # R² below this is drawn here
 
 
+def kind_of(config: Mapping[str, Any]) -> Kind:
+    """Return the setting of a run."""
+    return config["model"], config["combine"], config["support"]
+
+
+@names("wiedemer2023.sprites")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name the setting of a run as the figures do."""
+    return PAPER[kind_of(config)][0] if kind_of(config) in PAPER else ""
+
+
 def settings(records: Sequence[Record]) -> dict[Kind, list[Record]]:
     """Group runs by setting in the order of the table; of several lengths, keep the longest."""
     groups: dict[Kind, dict[int, list[Record]]] = {}
     for r in records:
-        kind = (r.config["model"], r.config["combine"], r.config["support"])
-        if kind in PAPER and "r2_all" in r.scores:
+        if (kind := kind_of(r.config)) in PAPER and "r2_all" in r.scores:
             groups.setdefault(kind, {}).setdefault(r.config["steps"], []).append(r)
     longest = {kind: groups[kind][max(groups[kind])] for kind in PAPER if kind in groups}
     return {kind: sorted(runs, key=lambda r: r.seed) for kind, runs in longest.items()}

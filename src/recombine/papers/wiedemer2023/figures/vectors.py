@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core.registry import figure
+from recombine.core.registry import figure, names
 from recombine.report.colors import LINES
 from recombine.report.panel import Figure
 from recombine.report.plot import Arrays, seed_rows
@@ -27,15 +27,27 @@ def place_of(config: Mapping[str, Any]) -> str:
     return "all pairs"
 
 
+def offset_of(config: Mapping[str, Any]) -> str:
+    """Name the offset of the components, if there is one."""
+    return f", offset {config['offset']:g}" if config["offset"] else ""
+
+
+def composition_of(config: Mapping[str, Any]) -> str:
+    """Name the composition of a run."""
+    return COMPOSITIONS[config["combine"]] + offset_of(config)
+
+
+@names("wiedemer2023.vectors")
+def name_of(config: Mapping[str, Any]) -> str:
+    """Name a run by its composition, its training support and its model."""
+    model = "" if config["model"] == "compositional" else ", one network"
+    return f"{composition_of(config)}, {place_of(config)}{model}"
+
+
 def order_of(name: str) -> tuple[int, float, str]:
     """Sort all pairs first, then bands by decreasing width, then crosses."""
     kind, _, rest = name.partition(" ")
     return ("all", "band", "cross").index(kind), -float(rest) if kind == "band" else 0.0, rest
-
-
-def offset_of(config: Mapping[str, Any]) -> str:
-    """Name the offset of the components, if there is one."""
-    return f", offset {config['offset']:g}" if config["offset"] else ""
 
 
 def unexplained(r: Record) -> float:
@@ -56,7 +68,7 @@ def unexplained_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figu
     scored = [r for r in records if "r2_all" in r.scores]
     panels: dict[str, dict[str, dict[str, list[float]]]] = {}
     for r in sorted(scored, key=order):
-        rows = panels.setdefault(COMPOSITIONS[r.config["combine"]] + offset_of(r.config), {})
+        rows = panels.setdefault(composition_of(r.config), {})
         row = rows.setdefault(place_of(r.config), {model: [] for model in MODELS})
         row[r.config["model"]].append(unexplained(r))
     if not panels:

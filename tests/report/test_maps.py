@@ -1,0 +1,62 @@
+"""Maps and images put values at the right places, and refuse shapes that they cannot draw."""
+
+import numpy as np
+import pytest
+
+from recombine.core.error import Refused
+from recombine.report import maps
+from recombine.report.colors import paint
+
+
+def test_heat_map_draws_x_to_the_right_and_y_downwards(pictures, texts):
+    error = np.zeros((5, 3))
+    error[4, 0] = 1.0
+    svg = maps.heat_map(error, error < 1, high=1.0, names=("x", "y"), alt="Error.")
+    (picture,) = pictures(svg)
+    assert picture.shape == (3, 5, 4)
+    expected = paint([0.0, 1.0], "error", 0, 1)
+    assert (picture[0, 4] == expected[1]).all()
+    assert (picture.reshape(-1, 4) == expected[0]).all(axis=1).sum() == 14
+    assert svg.count('class="edge"') == 1
+    assert {"x →", "← y"} <= set(texts(svg))
+
+
+def test_a_cell_without_a_query_is_drawn_apart_and_nothing_held_out_has_no_outline(pictures):
+    svg = maps.heat_map(np.array([[np.nan, 0.0], [0.5, 2.0]]), None, alt="")
+    (picture,) = pictures(svg)
+    assert picture[0, 0, 3] < 255 == picture[1, 1, 3]
+    assert 'class="edge"' not in svg
+
+
+def test_one_factor_gives_a_line_with_held_out_values_shaded():
+    svg = maps.heat_map(np.array([0.1, 0.9, 0.2]), np.array([True, False, True]), alt="")
+    assert svg.count('class="held-back"') == 1
+    assert svg.count('class="typical"') == 1
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 5), (2, 3, 6, 5)], ids=["gray", "color"])
+def test_images_put_targets_above_outputs_and_seen_before_held_out(shape, pictures, texts):
+    truth = np.linspace(0, 1, np.prod(shape)).reshape(shape)
+    groups = [
+        maps.Images("held out", "held", 1 - truth, truth, [[0, 1], [4, 5]]),
+        maps.Images("seen", "seen", truth, truth, [[2, 3], [6, 7]]),
+    ]
+    svg = maps.images(groups, "Images.")
+    seen, held = pictures(svg)
+    gray = len(shape) == 3
+    strip = np.concatenate([im if gray else np.moveaxis(im, 0, -1) for im in truth], axis=1)
+    np.testing.assert_allclose(seen[:6], strip * 255, atol=1)
+    np.testing.assert_allclose(held[6:], 255 - strip * 255, atol=1)
+    words = ["truth", "model", "seen", "2, 3", "6, 7", "held out", "0, 1", "4, 5", "z"]
+    assert texts(svg) == words
+
+
+def test_images_without_targets_are_labelled_and_bad_shapes_refused(texts):
+    svg = maps.images([maps.Images("layers", "", np.eye(3)[None], None, ["conv 1"])], "")
+    assert texts(svg) == ["layers", "conv 1"]
+    with pytest.raises(Refused, match=r"needs \(n, rows, columns\)"):
+        maps.images([maps.Images("", "", np.ones((2, 2)))], "")
+    with pytest.raises(Refused, match="targets of shape"):
+        maps.images([maps.Images("", "", np.ones((1, 2, 2)), np.ones((1, 2, 3)))], "")
+    with pytest.raises(Refused, match="needs 1 places"):
+        maps.images([maps.Images("", "", np.ones((1, 2, 2)), None, ["a", "b"])], "")
