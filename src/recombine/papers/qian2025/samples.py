@@ -166,9 +166,9 @@ SHORT = (
     "tried"
 )
 FALLING = (
-    "half the plateau needs 35, 101, 174 and 241 samples for 2 to 5 functions: each further function "
-    "multiplies the need by less than the one before (2.9, 1.7, 1.4); the paper gives no numbers "
-    "or code for this statement, and its own size was not tried"
+    "half the plateau needs 35, 101, 174 and 241 samples for 2 to 5 functions: each further "
+    "function multiplies the need by less than the one before (2.9, 1.7, 1.4); the paper gives no "
+    "numbers or code for this statement, and its own size was not tried"
 )
 RUNS = {f"{k} functions": {"count": k} for k in COUNTS}
 GAP = re.compile(r"gap_\d+")
