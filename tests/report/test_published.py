@@ -10,7 +10,7 @@ from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.papers.brady2024.objects_scenes import THREE
 from recombine.report.published import Published, published, published_json, quoted
-from recombine.runs.judge import Judged, needed
+from recombine.runs.judge import Judged, needed, once
 from recombine.runs.record import DONE, Record, ids, jsonable
 
 
@@ -75,3 +75,9 @@ def test_a_quoted_score_is_the_mean_of_the_default_run():
 def test_the_shipped_verdicts_are_those_of_every_paper():
     assert len(published().claims) > 200
     assert all(seconds > 0 for seconds in published().seconds.values())
+
+
+def test_a_claim_judged_at_two_sizes_counts_once(ours):
+    paper, quick = replace(ours, size="paper"), ours
+    assert once([paper, quick]) == once([quick, paper]) == [quick]
+    assert once([paper]) == [paper]

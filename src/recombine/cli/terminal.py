@@ -295,12 +295,13 @@ def show_report(judged: Sequence[Judged]) -> None:
     from recombine.report.bibliography import papers
     from recombine.report.outcomes import tally
     from recombine.report.published import published
+    from recombine.runs.judge import once
 
     shown = [j for j in judged if j.verdict.seeds]
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            outcomes = [j.verdict.outcome for j in shown if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in once(shown) if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(outcomes)))
             styled((label, "bold"), f": {len(outcomes)} claims: {counts}")

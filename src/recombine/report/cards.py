@@ -20,7 +20,7 @@ from recombine.report.outcomes import LOOKS, Count, Look, tally
 from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
-from recombine.runs.judge import Judged
+from recombine.runs.judge import Judged, once
 from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
@@ -89,6 +89,11 @@ class PaperCard:
     minutes: str
 
     @property
+    def claim_count(self) -> int:
+        """How many claims it has; one that was judged at two sizes counts once."""
+        return len({c.claim.name for c in self.claims})
+
+    @property
     def label(self) -> str:
         """Its short name."""
         return self.paper.label if self.paper else self.key
@@ -140,7 +145,7 @@ def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section
     return PaperCard(
         key=key,
         paper=paper,
-        tally=tally([c.judged.verdict.outcome for c in claims]),
+        tally=tally([j.verdict.outcome for j in once(c.judged for c in claims)]),
         findings=(headlines or list(claims))[:FINDINGS],
         hero=_hero(paper, sections),
         claims=list(claims),

@@ -17,7 +17,7 @@ from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import MOST, Section, dates, processors, section
 from recombine.runs.discover import load_figures
-from recombine.runs.judge import Judged
+from recombine.runs.judge import Judged, once
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
 
@@ -88,7 +88,7 @@ def page(
             for key in order
         ],
         claims=len(cards),
-        tally=tally([j.verdict.outcome for j in judged]),
+        tally=tally([j.verdict.outcome for j in once(judged)]),
         looks=list(LOOKS.values()),
         roles=get_args(Role),
         sizes=[(s, MEANING.get(s, "")) for s in _sizes(records)],

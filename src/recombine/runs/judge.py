@@ -73,6 +73,15 @@ def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> 
     return judged
 
 
+def once(judged: Iterable[Judged]) -> list[Judged]:
+    """Keep one verdict per claim: that of quick size, or else of the first size judged."""
+    by_claim: dict[str, Judged] = {}
+    for j in judged:
+        if j.size == "quick" or j.claim.name not in by_claim:
+            by_claim[j.claim.name] = j
+    return list(by_claim.values())
+
+
 def _index(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, Record]]:
     """Group records by experiment and size, then by id."""
     index: dict[tuple[str, str], dict[str, Record]] = {}
