@@ -126,7 +126,7 @@ add(
     what="correlation of the logarithms",
     source="ours: a pilot gave 0.996",
     reason=(
-        "the matrix between the weights, known to 2e-15, varies over pixels and slots; no size "
-        "but this one is there to be tried"
+        "the matrix between the weights, known to 2e-15, varies over pixels and slots; "
+        "there is only one size"
     ),
 )

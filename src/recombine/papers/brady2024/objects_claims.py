@@ -80,7 +80,7 @@ def higher(
     add(score=score, compare=compare, above=above, **fields)
 
 
-TABLE = "table, by the reviews: numbers not known"
+TABLE = "table, known only from the public reviews, without numbers"
 apart = partial(higher, THREE, start=3000)
 fresh = partial(higher, THREE, start=3020, seeds=15)
 overlap = partial(higher, OVERLAP, start=4000, source=TABLE)

@@ -204,7 +204,7 @@ relu(
 )
 relu(
     name="differences_see_kinks",
-    sentence="Finite differences as large as the data show that it is not a sum.",
+    sentence="Finite differences as large as the data show that this network is not a sum.",
     score="differences",
     above=0.05,
     what="share r1 by differences",
@@ -212,7 +212,7 @@ relu(
 )
 relu(
     name="small_differences_are_as_blind",
-    sentence="Differences with steps a hundred times smaller hardly detect it.",
+    sentence="Differences with steps a hundred times smaller hardly detect its interaction.",
     score="close / differences",
     below=0.05,
     what="share r1 with small steps / with large ones",

@@ -51,7 +51,7 @@ identified(
 )
 identified(
     name="additive_blocks_are_identified",
-    sentence="With 5 restarts instead of 16, this penalty identifies additive blocks.",
+    sentence="With 5 restarts, a penalty on second derivatives identifies additive blocks.",
     above=0.95,
     runs=ADDITIVE,
     source="text: theorem for n = 1; ours: a pilot gave 0.997 where it converged",

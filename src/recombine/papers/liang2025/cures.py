@@ -131,7 +131,7 @@ late_error(
 )
 late_error(
     name="free_embeddings_memorize",
-    sentence="Without penalties the held-out error of the same network exceeds a blank image's.",
+    sentence="Without penalties the held-out error of low-rank embeddings exceeds a blank image's.",
     above=1.0,
     runs=penalized("none"),
     paper="4.5 after 1000 epochs, 1.6 after 100",

@@ -216,7 +216,7 @@ def the_shortcut_is_the_context(records: Evidence[Record]) -> Array:
 
 accuracy(
     name="squared_error_avoids_the_shortcut",
-    sentence="Under squared error the same network is above chance on the hardest context task.",
+    sentence="Under squared error a network is above chance on the hardest context task.",
     above=0.5,
     runs=contexts("mse", 3),
     source="ours",

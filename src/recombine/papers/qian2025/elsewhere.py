@@ -232,7 +232,8 @@ helps(
 )
 helps(
     name="plain_decay_helps_to_draw_bumps",
-    sentence="Control: an L2 penalty alone lowers it by over a tenth of a blank image's.",
+    sentence="An L2 penalty alone lowers the error in the held-out square by over a tenth of "
+    "a blank image's.",
     runs=runs("weights", "bumps"),
     role="control",
     second=True,
@@ -254,7 +255,8 @@ helps(
 )
 helps(
     name="plain_decay_helps_to_draw_pairs",
-    sentence="Control: an L2 penalty alone lowers it by over a tenth of a blank image's.",
+    sentence="An L2 penalty alone lowers the error on held-out sprite pairs by over a tenth of "
+    "a blank image's.",
     runs=runs("weights", "sprites"),
     role="control",
     reason=WEAK.format(

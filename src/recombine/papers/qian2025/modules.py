@@ -234,7 +234,7 @@ gap(
 )
 gap(
     name="poisson_penalty_makes_modules",
-    sentence="So does the version of this penalty for Poisson-like noise (α = 1).",
+    sentence="The penalty for Poisson-like noise (α = 1) also makes one module per function.",
     above=0.5,
     runs={"penalty": POISSON_PENALTY},
     source="authors' code",
