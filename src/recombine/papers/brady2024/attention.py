@@ -127,6 +127,6 @@ add(
     source="ours: a pilot gave 0.996",
     reason=(
         "the matrix between the weights, known to 2e-15, varies over pixels and slots; "
-        "there is only one size"
+        "no other size could be tried"
     ),
 )

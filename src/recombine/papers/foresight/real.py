@@ -201,16 +201,16 @@ SEEN = "one trial seed of these tables was seen before the referee was final"
 NOISY = (
     "ratings of french fries are noisy: the mean of two deviates by 0.45 standard deviations of "
     "the target, almost the ±0.5 asked for, and 0.07 are known there (0.43 of direct arylation "
-    "yields); there is no larger size"
+    "yields); no larger size could be tried"
 )
 NOISY_FAILURES = (
     "where ratings of french fries are wrong is decided by their noise, 0.45 standard deviations: "
-    "0.73 there, 0.83 on direct arylation yields; there is no larger size"
+    "0.73 there, 0.83 on direct arylation yields; no larger size could be tried"
 )
 OWN_VARIANCE = (
     "the least lead is that over a forest's variance as a verdict on the forest itself: 0.85 "
     "against 0.85 on direct arylation yields; on boosting and an MLP verdicts lead by 0.02 to "
-    "0.06; there is no larger size"
+    "0.06; no larger size could be tried"
 )
 # Claims with a second stage (docs/decisions/9).
 STAGED = {
