@@ -110,7 +110,6 @@ apart(
     score="j_ari_id",
     above=0.05,
     source="ours: the margin",
-    second=True,
 )
 apart(
     name="both_penalties_separate_slots",
@@ -243,7 +242,6 @@ apart_beyond(
     sentence="In held-out pairs of hues, both penalties raise J-ARI by more than 0.05.",
     score="j_ari_ood",
     above=0.05,
-    second=True,
 )
 apart_beyond(
     name="slots_recombine",

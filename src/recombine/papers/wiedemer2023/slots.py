@@ -346,5 +346,4 @@ consistency(
     sentence="Consistency raises the score of latents read in held-out scenes by more than 0.05.",
     above=0.05,
     source="ours: the margin",
-    second=True,
 )
