@@ -21,6 +21,7 @@ from jaxtyping import install_import_hook
 import recombine
 
 if "pytest" in sys.modules:  # a subprocess of a test reads this file too
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and subprocesses inherit that
     # Configs are left to the package's own check of types, which is under test.
     shelves = {m.name for m in iter_modules(recombine.__path__)} - {"papers", "lab"}
     install_import_hook(
