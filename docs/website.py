@@ -185,11 +185,13 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
         "| headline | the paper | ours | verdict |",
         "| --- | --- | --- | --- |",
     ]
-    for j in judged:
+    for j in sorted(judged, key=lambda j: j.size != "quick"):
         if j.claim.role == "headline":
             value, ends = measured(*j.verdict.numbers)
             ours = unbroken(value, ends if j.verdict.seeds > 1 else "")
-            cells = [j.claim.sentence, j.claim.paper or "–", ours, f"**{j.verdict.outcome}**"]
+            size = "" if j.size == "quick" else f" (at {j.size} size)"
+            cells = [j.claim.sentence + size, j.claim.paper or "–", ours]
+            cells.append(f"**{j.verdict.outcome}**")
             lines.append(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in cells)} |")
     return "\n".join([*lines, "", "```bibtex", paper.bibtex, "```"])
 

@@ -140,13 +140,15 @@ def claim_anchor(judged: Judged) -> str:
 def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section]) -> PaperCard:
     """Collect what the page shows of one paper; its card names at most six findings."""
     paper = papers().get(key)
-    headlines = [c for c in claims if c.claim.role == "headline"]
+    counted = once(c.judged for c in claims)
+    single = [c for c in claims if c.judged in counted]
+    headlines = [c for c in single if c.claim.role == "headline"]
     records = [r for s in sections for c in s.conditions for r in c.records]
     return PaperCard(
         key=key,
         paper=paper,
-        tally=tally([j.verdict.outcome for j in once(c.judged for c in claims)]),
-        findings=(headlines or list(claims))[:FINDINGS],
+        tally=tally([j.verdict.outcome for j in counted]),
+        findings=(headlines or single)[:FINDINGS],
         hero=_hero(paper, sections),
         claims=list(claims),
         sections=list(sections),
