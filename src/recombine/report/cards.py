@@ -94,6 +94,11 @@ class PaperCard:
         return len({c.claim.name for c in self.claims})
 
     @property
+    def experiment_count(self) -> int:
+        """How many experiments were run, at whatever sizes."""
+        return len({s.name for s in self.sections})
+
+    @property
     def label(self) -> str:
         """Its short name."""
         return self.paper.label if self.paper else self.key
