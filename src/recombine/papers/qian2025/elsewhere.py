@@ -132,6 +132,7 @@ def _gap(matrix: Array) -> float:
 @experiment(
     smoke={"side": 7, "steps": 30, "width": 16, "samples": 64, "asked": 64},
     paper={"side": 28, "steps": 12500, "samples": 100_000, "asked": 10_000},
+    seeds_per_job=lambda cfg: min(16, max(1, 200_000 // cfg.samples)),  # a gigabyte per seed
     scores=[
         Score("risk_shown", "training error", unit="of a blank image", better="lower"),
         Score("risk_left", "validation error", unit="of a blank image", better="lower"),
