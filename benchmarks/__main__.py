@@ -7,8 +7,6 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import torch
-
 from benchmarks import audit as audit
 from benchmarks import certificates as certificates
 from benchmarks import compositional as compositional
@@ -24,6 +22,7 @@ from benchmarks import tables as tables
 from benchmarks import train as train
 from benchmarks import transformer as transformer
 from benchmarks.measure import BENCHMARKS, GEMM, Result, machine
+from recombine.training.cpu import prepare_cpu
 
 PAGE = Path(__file__).parent / "README.md"
 START, END = "<!-- table: written by make bench -->", "<!-- end of table -->"
@@ -57,8 +56,7 @@ def main() -> int:
     asked = parser.parse_args()
     if unknown := sorted(set(asked.names) - set(BENCHMARKS)):
         parser.error(f"there is no benchmark {unknown[0]!r}; known: {', '.join(BENCHMARKS)}")
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    prepare_cpu()
     rounds = 1 if asked.quick else 9
     found = {}
     for name in asked.names or BENCHMARKS:

@@ -30,9 +30,8 @@ import json, sys, time
 from recombine.lab.network import build, problem, run
 from recombine.lab.state import parse
 from recombine.lab.worlds import builtin
-import torch
-torch.set_num_threads(1)
-torch.set_flush_denormal(True)
+from recombine.training.cpu import prepare_cpu
+prepare_cpu()
 worlds = builtin()
 state = parse(json.loads(sys.argv[1]), worlds)
 p = problem(worlds[state.world], state)

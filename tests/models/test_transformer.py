@@ -117,6 +117,8 @@ def test_attention_agrees_with_the_textbook(scale):
     """Weights moved from pixels to slots give the same sums; the paper scales by another width."""
     options = {**TINY, "query": 12, "inner": 20, "drawing_heads": 4}
     model = transformer_autoencoder(images(), dim=4, scale=scale, **options).double()
+    for parameter in model.parameters():  # gains and biases of norms, too
+        nn.init.normal_(parameter, std=0.5)
     z = torch.randn(3, 3, 4, dtype=torch.double)
     expected, weights = transcribed(model.decoder, z, (5 if scale == "head" else 12) ** -0.5)
     drawn, attention = model.decoder(z)

@@ -20,6 +20,7 @@ from recombine.core.error import Refused
 from recombine.lab.network import Problem, frame, prepared, run
 from recombine.lab.state import State
 from recombine.lab.worlds import World, builtin, from_table
+from recombine.training.cpu import prepare_cpu
 from recombine.training.watch import Moment
 
 FRAME = 0.05  # seconds between two frames at least
@@ -128,8 +129,7 @@ def train(
 
 def main(pipe: Connection) -> None:
     """Run one job after another and report; exit when the parent is gone."""
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    prepare_cpu()
     inbox: Queue[dict[str, Any]] = Queue()
 
     def listen() -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, scaled_dot_product_attention
+from torch.nn.functional import layer_norm, linear, scaled_dot_product_attention
 
 from recombine.models.dense import dense_layers
 from recombine.models.slots import Place, Spread
@@ -23,6 +23,22 @@ def _xavier(module: nn.Module) -> None:
     for p in module.parameters():
         if p.ndim > 1:
             nn.init.xavier_uniform_(p)
+
+
+def _normalize(norm: nn.LayerNorm, h: Tensor) -> Tensor:
+    """Normalize without gain and bias."""
+    return layer_norm(h, norm.normalized_shape, eps=norm.eps)
+
+
+def _normed(norm: nn.LayerNorm, mlp: nn.Sequential, h: Tensor) -> Tensor:
+    """Compute `mlp(norm(h))`; gain and bias act on the weights, which are fewer than `h`."""
+    first, *others = mlp
+    assert isinstance(first, nn.Linear)
+    bias = torch.addmv(first.bias, first.weight, norm.bias)
+    h = linear(_normalize(norm, h), first.weight * norm.weight, bias)
+    for layer in others:
+        h = layer(h)
+    return h
 
 
 # encoders
@@ -86,8 +102,7 @@ class EncoderLayer(nn.Module):
         z = z + self.out(_attend(query, key, value, self.heads, self.scale))
         query, key, value = self.self_qkv(self.norm_self(z)).chunk(3, dim=2)
         z = z + self.self_out(_attend(query, key, value, self.heads, self.scale))
-        update: Tensor = self.mlp(self.norm_mlp(z))
-        return z + update
+        return z + _normed(self.norm_mlp, self.mlp, z)
 
 
 class TransformerEncoder(nn.Module):
@@ -202,12 +217,13 @@ class DecoderLayer(nn.Module):
         out_weight = self.out.weight.view(-1, heads, inner // heads).permute(1, 2, 0)
         keys, values = per_image(key.bmm(query_weight)), per_image(value.bmm(out_weight))
         bias = per_image((key * self.query.bias.view(heads, 1, -1)).sum(dim=2, keepdim=True))
-        queries = self.norm_query(h).expand(n, -1, -1)
+        bias = bias + (keys * self.norm_query.bias).sum(dim=2, keepdim=True)
+        keys = keys * self.norm_query.weight
+        queries = _normalize(self.norm_query, h).expand(n, -1, -1)
         logits = torch.baddbmm(bias, keys, queries.mT).unflatten(1, (heads, k))
         attention = logits.softmax(dim=2)  # over slots; slow if this short axis were the last
         h = h + torch.baddbmm(self.out.bias, attention.flatten(1, 2).mT, values)
-        update: Tensor = self.mlp(self.norm_mlp(h))
-        return h + update, attention
+        return h + _normed(self.norm_mlp, self.mlp, h), attention
 
 
 class TransformerDecoder(nn.Module):
@@ -254,7 +270,7 @@ class TransformerDecoder(nn.Module):
         for layer in self.layers:
             h, weights = layer(h, slots)
             attention.append(weights)
-        image: Tensor = self.readout(self.norm(h))
+        image = _normed(self.norm, self.readout, h)
         if pixels is not None:
             return image.mT, attention
         return image.mT.unflatten(2, (self.side, self.side)), attention

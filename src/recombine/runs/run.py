@@ -90,9 +90,9 @@ def execute(
     """
     check_types(cfg)
     with ALONE:  # an import may change the filters of warnings, which all threads share
-        import torch
         from threadpoolctl import threadpool_limits
 
+        from recombine.training.cpu import prepare_cpu
         from recombine.training.fit import PROGRESS
 
         check_device(device)
@@ -110,8 +110,7 @@ def execute(
     with ALONE, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = hear
-        torch.set_num_threads(threads)
-        torch.set_flush_denormal(True)
+        prepare_cpu(threads)
         listening, chosen = PROGRESS.set(progress), DEVICE.set(device)
         wall, cpu = time.perf_counter(), time.process_time()
         try:

@@ -192,9 +192,10 @@ class Stacked(Ensemble):
         for layers in zip(*map(layers_of, models), strict=True):
             stacks: list[Tensor] = []
             if isinstance(layers[0], nn.Linear):
-                stacks = [_leaf([layer.weight.T for layer in layers], dtype)]
+                stacks = [_leaf(torch.stack([layer.weight.T for layer in layers]), dtype)]
                 if layers[0].bias is not None:
-                    stacks.append(_leaf([layer.bias[None] for layer in layers], dtype))
+                    biases = torch.stack([layer.bias[None] for layer in layers])
+                    stacks.append(_leaf(biases, dtype))
             self.layers.append((layers[0], stacks))
             self.parameters += stacks
         self.residual = torch.empty(0)
@@ -285,9 +286,12 @@ class Mapped(Ensemble):
     ) -> None:
         self.objectives = objectives
         state, buffers = stack_module_state(list(objectives))
+        # Linear layers are stacked as (models, inputs, outputs): the order of their gradients in
+        # memory, which would otherwise be copied in every step.
+        modules = objectives[0].named_modules()
+        self.linear = {f"{name}.weight" for name, m in modules if isinstance(m, nn.Linear)}
         self.state = {
-            name: cast(p.detach(), dtype).requires_grad_(p.requires_grad)
-            for name, p in state.items()
+            name: _leaf(p.mT if name in self.linear else p, dtype) for name, p in state.items()
         }
         self.buffers = {name: cast(b, dtype) for name, b in buffers.items()}
         self.parameters = list(self.state.values())
@@ -301,7 +305,8 @@ class Mapped(Ensemble):
             options = {"draws": draws, "apart": apart}
             return functional_call(self.objectives[0], (state, buffers), (x, y), options)
 
-        return vmap(one)(self.state, self.buffers, x, y, self._draws(x))
+        state = {name: p.mT if name in self.linear else p for name, p in self.state.items()}
+        return vmap(one)(state, self.buffers, x, y, self._draws(x))
 
     def _draws(self, x: Tensor) -> dict[str, Tensor]:
         """Draw the random numbers of every model, each from its own generator."""
@@ -322,8 +327,9 @@ class Mapped(Ensemble):
         return outputs, losses
 
     def of_model(self, values: Sequence[Tensor], row: int) -> list[Tensor]:
-        """Take rows of the stacks."""
-        return [value[row] for value in values]
+        """Take rows of the stacks, and turn those of linear layers."""
+        rows = zip(self.state, values, strict=True)
+        return [value[row].T if name in self.linear else value[row] for name, value in rows]
 
 
 def cast(t: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -331,7 +337,6 @@ def cast(t: Tensor, dtype: torch.dtype | None) -> Tensor:
     return t.to(dtype) if dtype and t.is_floating_point() else t
 
 
-def _leaf(weights: Sequence[Tensor], dtype: torch.dtype | None) -> Tensor:
-    """Stack weights into a new leaf that trains if they did."""
-    stack = cast(torch.stack([w.detach() for w in weights]), dtype).contiguous()
-    return stack.requires_grad_(weights[0].requires_grad)
+def _leaf(stack: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """Make a stack of weights a contiguous leaf, which trains if they did."""
+    return cast(stack.detach(), dtype).contiguous().requires_grad_(stack.requires_grad)
