@@ -16,6 +16,7 @@ from latex2mathml.converter import convert
 
 sys.path.insert(0, str(Path(__file__).parent))
 from doctests import fence
+from generate import quote
 
 from recombine.core.registry import shelves
 from recombine.report.bibliography import Paper, papers
@@ -176,7 +177,7 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
     outcomes = known.outcomes(paper.key)
     counts = ", ".join(map(str, tally(outcomes)))
     lines = [
-        f"{known.fill(paper.finding)}",
+        quote(known, paper.finding),
         "",
         f"Of {len(outcomes)} claims: {counts}. Rerunning them at quick size takes "
         f"{known.minutes(paper.key)} of CPU time. "

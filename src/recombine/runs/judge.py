@@ -49,17 +49,6 @@ def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
     return _judge(claim, _index(records).get((claim.experiment, size), {}), size)
 
 
-def needed(size: str) -> set[str]:
-    """Return the ids of the runs that `reproduce` needs for all claims."""
-    runs = set()
-    for claim in CLAIMS.values():
-        experiment = EXPERIMENTS[claim.experiment]
-        for run in claim.runs(size).values():
-            cfg = experiment.configure(size, **run)
-            runs.update(ids(experiment, cfg, claim.planned(size), size))
-    return runs
-
-
 def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> list[Judged]:
     """Judge claims at every size that has records of their experiment."""
     index = _index(records)

@@ -61,11 +61,14 @@ class Newer(Unusable):
     suffix = "newer"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Store:
     """A folder of records: `<root>/<experiment>/<id>.json`, with `<id>.npz` for its arrays."""
 
     root: Path
+
+    def __init__(self, root: str | Path) -> None:
+        object.__setattr__(self, "root", Path(root))
 
     def path(self, record: Record) -> Path:
         """Return the path of a record."""
