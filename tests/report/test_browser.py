@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from recombine.core.claim import HOLDS
-from recombine.report.page import page, write
+from recombine.core.disk import write
+from recombine.report.page import page
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from recombine.core.claim import FAILS, HOLDS, Verdict
 from recombine.report.published import Published, published
-from recombine.runs.judge import Judged, once
+from recombine.runs.judge import Judged, one_per_claim
 
 
 @pytest.fixture
@@ -38,5 +38,5 @@ def test_the_shipped_verdicts_are_those_of_every_paper():
 
 def test_a_claim_judged_at_two_sizes_counts_once(ours):
     paper, quick = replace(ours, size="paper"), ours
-    assert once([paper, quick]) == once([quick, paper]) == [quick]
-    assert once([paper]) == [paper]
+    assert one_per_claim([paper, quick]) == one_per_claim([quick, paper]) == [quick]
+    assert one_per_claim([paper]) == [paper]

@@ -20,7 +20,7 @@ from recombine.report.outcomes import LOOKS, Count, Look, tally
 from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
-from recombine.runs.judge import Judged, once
+from recombine.runs.judge import Judged, one_per_claim
 from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
@@ -135,7 +135,7 @@ def claim_card(
 def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section]) -> PaperCard:
     """Collect the content of a paper's card; its findings are headlines, if it has any."""
     paper = papers().get(key)
-    judged = once(c.judged for c in claims)
+    judged = one_per_claim(c.judged for c in claims)
     distinct = [c for c in claims if c.judged in judged]
     headlines = [c for c in distinct if c.claim.role == "headline"]
     records = [r for s in sections for c in s.conditions for r in c.records]

@@ -7,13 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
 
 from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS, Experiment, Training, field_types
 from recombine.core.registry import NAMES
-from recombine.runs.record import DONE, Record, jsonable
+from recombine.runs.record import DONE, Record, defaults, jsonable
 
 Config = Mapping[str, Any]
 
@@ -85,13 +85,8 @@ def varying(configs: Sequence[Config], experiment: str) -> list[str]:
 
 def key_of(config: Config, experiment: Experiment | None) -> str:
     """Write a config as text; fields that an old record lacks have their default."""
-    defaults = _defaults(experiment.config) if experiment else {}
-    return json.dumps(defaults | dict(config), sort_keys=True)
-
-
-@cache
-def _defaults(config: type) -> dict[str, Any]:
-    return jsonable(config())
+    default = defaults(experiment.config) if experiment else {}
+    return json.dumps(default | dict(config), sort_keys=True)
 
 
 def _paper_name(experiment: str, config: Config) -> str:

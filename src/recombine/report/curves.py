@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from recombine.report.colors import LINES
 from recombine.report.grid import Table
-from recombine.report.marks import CHARACTER
+from recombine.report.marks import CHARACTER, Dash
 from recombine.report.panel import Figure
 from recombine.report.scale import scale_of
 
@@ -48,7 +48,7 @@ def curves(
         color = LINES[i % len(LINES)]
         for seed in seeds if len(seeds) > 1 else ():
             axes.plot(*_thinned(seed), color=color, width=0.7, alpha=0.3)
-        dash = "dashed" if i >= len(LINES) else ""
+        dash: Dash = "dashed" if i >= len(LINES) else ""
         mean = _thinned(_mean(seeds, scale.log))
         axes.plot(*mean, color=color, width=1.8, dash=dash, label=label)
     if scale.log:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from recombine.core import disk
 from recombine.core.claim import Role
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
@@ -17,7 +16,7 @@ from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import Section, dates, processors, section
 from recombine.runs.discover import load_figures
-from recombine.runs.judge import Judged, once
+from recombine.runs.judge import Judged, one_per_claim
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
 
@@ -26,18 +25,6 @@ MEANING = {
     "quick": "reduced settings for two CPU cores",
     "paper": "the paper's own settings",
 }
-
-
-def write(path: Path, text: str) -> None:
-    """Write a report atomically."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        disk.replace(path, text.encode())
-    except OSError as problem:
-        raise Refused(
-            f"The report cannot be written to {path} ({problem.strerror}). "
-            "Name a file in a folder that you may write to."
-        ) from problem
 
 
 def runs_of(path: Path) -> int:
@@ -88,7 +75,7 @@ def page(
             for key in order
         ],
         claims=len(cards),
-        tally=tally([j.verdict.outcome for j in once(judged)]),
+        tally=tally([j.verdict.outcome for j in one_per_claim(judged)]),
         looks=list(LOOKS.values()),
         roles=get_args(Role),
         sizes=[(s, MEANING.get(s, "")) for s in _sizes(records)],

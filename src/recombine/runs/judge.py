@@ -62,7 +62,7 @@ def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> 
     return judged
 
 
-def once(judged: Iterable[Judged]) -> list[Judged]:
+def one_per_claim(judged: Iterable[Judged]) -> list[Judged]:
     """Keep one verdict per claim: that of quick size, or else of the first size judged."""
     by_claim: dict[str, Judged] = {}
     for j in judged:
