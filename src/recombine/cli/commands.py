@@ -363,7 +363,7 @@ def _get(name: str | None, options: DataOptions) -> int:
     if options.json:
         print_json({"name": name, "images": bank.size, "shape": bank.shape, "path": row["path"]})
     else:
-        print(f"{bank}; kept in {row['path'] or row['package']}")
+        print(f"{bank}; stored in {row['path'] or row['package']}")
     return 0
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from recombine.core.experiment import Experiment
     from recombine.runs.record import Record
 
-FITS, PARTLY = 0.1, 0.5  # errors below which a model is said to fit, and to fit in part
+FITS, PARTLY = 0.1, 0.5  # errors below which a model fits, and fits in part
 FRAMES = 3  # of a traceback
 
 

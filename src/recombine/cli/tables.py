@@ -49,17 +49,17 @@ def split(words: list[str]) -> int:
 
     table, options = _open(words, SplitOptions, "split", summary(split))
     if options.ladder:
-        made = splits.ladder(table, **arguments_for(splits.ladder, options))
-        folders = [options.out / f"rung{at}" for at in range(1, len(made) + 1)]
+        parts = splits.ladder(table, **arguments_for(splits.ladder, options))
+        folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
     else:
-        made = [splits.split(table, **arguments_for(splits.split, options))]
+        parts = [splits.split(table, **arguments_for(splits.split, options))]
         folders = [options.out]
-    answers = [_write_split(s, folder) for s, folder in zip(made, folders, strict=True)]
+    answers = [_write_split(part, folder) for part, folder in zip(parts, folders, strict=True)]
     if options.json:
         print_json(answers if options.ladder else answers[0])
     else:
-        for s, folder in zip(made, folders, strict=True):
-            show(f"{s}\nFiles: {folder}/train.csv, test.csv and certificate.json")
+        for part, folder in zip(parts, folders, strict=True):
+            show(f"{part}\nFiles: {folder}/train.csv, test.csv and certificate.json")
     return 0
 
 
@@ -120,7 +120,7 @@ def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: s
     return 0
 
 
-def _write_split(made: Split, folder: Path) -> dict[str, Any]:
+def _write_split(split: Split, folder: Path) -> dict[str, Any]:
     """Write a split as plain files, and return its certificate."""
     import json
 
@@ -128,17 +128,17 @@ def _write_split(made: Split, folder: Path) -> dict[str, Any]:
 
     if folder.exists() and not folder.is_dir():
         raise Refused(f"--out needs a folder; {folder} is a file.")
-    write(folder / "train.csv", rows_of(made.train).write_csv())
-    write(folder / "test.csv", rows_of(made.test).write_csv())
+    write(folder / "train.csv", rows_of(split.train).write_csv())
+    write(folder / "test.csv", rows_of(split.test).write_csv())
     answer = {
-        "kind": made.kind,
-        "order": made.order,
-        "share": made.share,
-        "train": len(made.train.cells),
-        "test": len(made.test.cells),
-        "determined": made.determined,
-        "margin": made.margin,
-        "proof": made.proof,
+        "kind": split.kind,
+        "order": split.order,
+        "share": split.share,
+        "train": len(split.train.cells),
+        "test": len(split.test.cells),
+        "determined": split.determined,
+        "margin": split.margin,
+        "proof": split.proof,
         "folder": str(folder),
     }
     write(folder / "certificate.json", json.dumps(answer, indent=1))

@@ -186,10 +186,10 @@ def _are_words(array: Any) -> bool:
 
 def _divisor(score: Score, record: Record, support: Any) -> Any:
     """Return the scores to divide a map by: one for seen cells, one for held-out cells."""
-    seen, held = (record.scores.get(score.per.replace("*", side)) for side in ("id", "ood"))
-    if not score.per or not (seen or held):
+    seen, held_out = (record.scores.get(score.per.replace("*", side)) for side in ("id", "ood"))
+    if not score.per or not (seen or held_out):
         return None
-    return np.where(support, seen or held or 1.0, held or seen or 1.0)
+    return np.where(support, seen or held_out or 1.0, held_out or seen or 1.0)
 
 
 def _curves(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart:
@@ -208,15 +208,16 @@ def _curves(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart:
         for key in score.companions(name)
         if key in a and _are_words(np.asarray(a[key]))
     }
-    about = score.about or name.replace("_", " ")
+    title = name.replace("_", " ")
+    about = score.about or title
     drawing = curves(
         {label: seeds for label, seeds in series.items() if seeds},
         x="" if len(labels) == 1 else "index",
-        y=score.unit or name.replace("_", " "),
+        y=f"{title} ({score.unit})" if score.unit else title,
         alt=f"{about}, for {', '.join(series)}.",
         names=next(iter(labels)) if len(labels) == 1 else (),
     )
-    return Chart(Key(name.replace("_", " "), about, Markup()), [("", drawing)])
+    return Chart(Key(title, about, Markup()), [("", drawing)])
 
 
 def _images(label: str, declared: Mapping[str, Score], arrays: Mapping[str, Any]) -> list[Markup]:

@@ -25,7 +25,10 @@ def legend(
     columns: int,
     title: str,
 ) -> str:
-    """List the labels of series in or above a panel, whose place and width are given."""
+    """List the labels of a panel's series in one of its corners, or above it.
+
+    - left, top, width: of the panel, in pixels
+    """
     entries = [s for s in series if s.label]
     if not entries:
         return ""

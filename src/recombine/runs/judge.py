@@ -1,4 +1,4 @@
-"""Judging: claims checked against the finished records of their own runs."""
+"""Judging: check claims against the finished records of their runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Judged:
 
 
 def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
-    """Check a claim against the finished records of its own runs at one size.
+    """Check a claim against the finished records of its runs at one size.
 
     Smoke runs only test the code: their verdict has a number but decides nothing.
     """
@@ -63,7 +63,7 @@ def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> 
 
 
 def one_per_claim(judged: Iterable[Judged]) -> list[Judged]:
-    """Keep one verdict per claim: that of quick size, or else of the first size judged."""
+    """Keep one verdict per claim: the one at quick size, or else the first."""
     by_claim: dict[str, Judged] = {}
     for j in judged:
         if j.size == "quick" or j.claim.name not in by_claim:
