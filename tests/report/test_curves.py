@@ -30,7 +30,8 @@ def test_curves_average_logarithms_at_common_steps_and_label_each_condition(text
 
 
 def test_more_conditions_than_colors_are_dashed_and_long_curves_thinned():
-    series = {str(i): [(range(1000), range(1, 1001))] for i in range(9)}
+    name = "a long label, which is shortened to that of the others"
+    series = {f"{name} {i}": [(range(1000), range(1, 1001))] for i in range(9)}
     svg = curves(series, x="", y="", alt="")
     first, ninth = paths(svg, 0, 1.8)
     assert first == ninth

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 MANY_CLAIMS = 40  # a report of more prints counts instead of a table
 
-COLOR = {
-    "holds": "green",
-    "does not hold": "red",
-    "inconclusive": "yellow",
-    "not enough data": "bright_black",
-}
-
 LONGEST = 2000  # characters of a warning
 WIDTH = 120  # columns where there is no terminal
 
@@ -327,6 +320,7 @@ def show_claims(judged: Sequence[Judged]) -> None:
     from rich.text import Text
 
     from recombine.report.numbers import measured
+    from recombine.report.outcomes import LOOKS
     from recombine.report.published import published
 
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
@@ -336,7 +330,7 @@ def show_claims(judged: Sequence[Judged]) -> None:
         v = j.verdict
         numbers = " ".join(dict.fromkeys(measured(*v.numbers)))
         ours = Text.assemble(f"{numbers}\n", (plain(v.why), "dim"))
-        verdict = Text(v.outcome, style=f"bold {COLOR.get(v.outcome, '')}")
+        verdict = Text(v.outcome, style=f"bold {LOOKS[v.outcome].color}")
         if agreement := published().agreement(j):
             verdict.append(f"\n{agreement}", style="dim" if agreement == "agrees" else "bold")
         paper = plain(j.claim.paper) or "–"

@@ -36,15 +36,16 @@ def curves(
     """
     values = np.concatenate([np.zeros(0), *(ys for seeds in series.values() for _, ys in seeds)])
     scale = scale_of(values, 0, 1, log=log)
-    drawn = {
-        label[: LONGEST - 1] + "…" if len(label) > LONGEST else label: lines
-        for label, seeds in series.items()
-        if (lines := [line for seed in seeds if len((line := _usable(seed, scale.log))[0])])
-    }
-    room = CHARACTER * max(map(len, drawn), default=0) + 22
+    drawn = []
+    for label, seeds in series.items():
+        usable = [_usable(seed, scale.log) for seed in seeds]
+        if nonempty := [curve for curve in usable if len(curve[0])]:
+            short = label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
+            drawn.append((short, nonempty))
+    room = CHARACTER * max([len(label) for label, _ in drawn], default=0) + 22
     figure = Figure(760, 60 + max(230, 15 * len(drawn)))
     axes = figure.place(62, 14, 698 - room, figure.height - 60)
-    for i, (label, seeds) in enumerate(drawn.items()):
+    for i, (label, seeds) in enumerate(drawn):
         color = LINES[i % len(LINES)]
         for seed in seeds if len(seeds) > 1 else ():
             axes.plot(*_thinned(seed), color=color, width=0.7, alpha=0.3)

@@ -14,13 +14,14 @@ class Look:
     kind: str
     one: str
     many: str
+    color: str  # on a terminal
 
 
 LOOKS = {
-    HOLDS: Look("✓", "holds", "holds", "hold"),
-    FAILS: Look("✕", "fails", "does not hold", "do not hold"),
-    OPEN: Look("≈", "open", "inconclusive", "inconclusive"),
-    MISSING: Look("–", "missing", "without enough data", "without enough data"),
+    HOLDS: Look("✓", "holds", "holds", "hold", "green"),
+    FAILS: Look("✕", "fails", "does not hold", "do not hold", "red"),
+    OPEN: Look("≈", "open", "inconclusive", "inconclusive", "yellow"),
+    MISSING: Look("–", "missing", "without enough data", "without enough data", "bright_black"),
 }
 
 
