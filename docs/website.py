@@ -31,7 +31,6 @@ from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "docs"  # pages, configuration, and the site
-SHRINK = 0.82  # of figures at most: text of 11 pixels stays above 9
 OUTSIDE = {  # pages that live elsewhere in the repository
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -210,9 +209,8 @@ def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[s
             yield f"### {name.partition('.')[2].replace('_', ' ')}{of}"
         for picture in drawn:
             caption, drawing = escape(picture.caption), " ".join(str(picture.drawing).split())
-            least = round(SHRINK * picture.width)
             yield (
-                f'<figure class="drawing" style="--least: {least}px">'
+                f'<figure class="drawing" style="--least: {picture.least}px">'
                 f"<figcaption>{caption}</figcaption>"
                 f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}{of}">'
                 f"{drawing}</div></figure>"

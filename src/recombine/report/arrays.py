@@ -231,7 +231,8 @@ def _images(label: str, declared: Mapping[str, Score], arrays: Mapping[str, Any]
         model = np.asarray(arrays[name])
         truth = next((b for b in beside if b.shape == model.shape and b.dtype.kind != "U"), None)
         places = next((b for b in beside if b is not truth and len(b) == len(model)), None)
-        if not (model.ndim == 3 or (model.ndim == 4 and model.shape[1] == 3)):
+        color = model.ndim == 4 and model.shape[1] == 3
+        if not model.size or not (model.ndim == 3 or color):
             continue
         base, _, side = name.rpartition("_")
         title, kind = SIDES.get(side, (name.replace("_", " "), ""))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from recombine.core.error import Refused
 from recombine.report.chart import canvas, rule, words
 from recombine.report.colors import HELD
 from recombine.report.grid import Mask, Table, outline, plane, stretches
@@ -106,8 +105,6 @@ class Images:
 def images(groups: Sequence[Images], alt: str) -> Markup:
     """Draw groups of images side by side, each image below its target."""
     groups = sorted(groups, key=lambda g: ("seen", "held", "").index(g.kind))
-    for g in groups:
-        _check_images(g)
     rows = ["truth", "model"] if any(g.truth is not None for g in groups) else ["model"]
     total = sum(len(g.model) for g in groups)
     left, gap = 42.0 if len(rows) > 1 else 2.0, 12.0
@@ -124,7 +121,7 @@ def images(groups: Sequence[Images], alt: str) -> Markup:
         parts.append(words(x, 16, g.title, f"strong {g.kind}".strip()))
         reference = g.model if g.truth is None else g.truth
         low, high = float(np.min(reference)), float(np.max(reference))
-        strips = [_side_by_side(some) for some in (g.truth, g.model) if some is not None]
+        strips = [_side_by_side(row) for row in (g.truth, g.model) if row is not None]
         pixels = np.clip((np.concatenate(strips) - low) / ((high - low) or 1.0), 0, 1) * 255
         top = bottom - len(strips) * tall
         parts.append(image(pixels.astype(np.uint8), x, top, width, len(strips) * tall))
@@ -132,27 +129,15 @@ def images(groups: Sequence[Images], alt: str) -> Markup:
             rule(x + i * unit, top, x + i * unit, bottom, "seam") for i in range(1, len(g.model))
         ]
         parts += [rule(x, bottom - tall, x + width, bottom - tall, "seam")] * (len(strips) > 1)
-        for i, place in enumerate(_places(g.places, unit)):
-            for n, line in enumerate(place):
+        for i, label in enumerate(_places(g.places, unit)):
+            for n, line in enumerate(label):
                 at = (x + (i + 0.5) * unit, bottom + 14 + 13 * n)
                 parts.append(words(*at, line, "note", "middle"))
-            below = max(below, len(place))
+            below = max(below, len(label))
         x += width + gap
     if below and len(rows) > 1:
         parts.append(words(left - 7, bottom + 14, "z", "note", "end"))
     return canvas(330, bottom + 6 + 13 * below, parts, alt)
-
-
-def _check_images(g: Images) -> None:
-    shape = np.shape(g.model)
-    if not (len(shape) == 3 or (len(shape) == 4 and shape[1] == 3)) or not shape[0]:
-        raise Refused(
-            f"images() needs (n, rows, columns) or (n, 3, rows, columns), n >= 1; got {shape}."
-        )
-    if g.truth is not None and np.shape(g.truth) != shape:
-        raise Refused(f"images() needs targets of shape {shape}; got {np.shape(g.truth)}.")
-    if g.places is not None and len(g.places) != shape[0]:
-        raise Refused(f"images() needs {shape[0]} places, one per image; got {len(g.places)}.")
 
 
 def _side_by_side(images: Any) -> Any:
