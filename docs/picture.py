@@ -16,7 +16,7 @@ NAMES = {
     ("outer", 0.0): "each factor by itself",
 }
 WIDTH = 540  # pixels on a wide page
-# An image does not see the colors of the page around it, so it brings its own for both schemes.
+# An image cannot use the colors of the page around it, so it defines them for both schemes.
 STYLE = """
 svg { background: #fff; color: #222; --muted: #5d616b; font-family: sans-serif; }
 svg { image-rendering: pixelated; }
@@ -25,7 +25,7 @@ svg { image-rendering: pixelated; }
 
 
 def main() -> None:
-    """Average each decoder's error map over seeds and put them side by side."""
+    """Average each decoder's error map over seeds and draw them side by side."""
     store = Store(Path(sys.argv[1] if sys.argv[1:] else "results"))
     maps = {}
     runs = [r for r in store.records() if r.experiment == "liang2025.hidden_square"]

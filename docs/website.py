@@ -16,6 +16,7 @@ from latex2mathml.converter import convert
 
 sys.path.insert(0, str(Path(__file__).parent))
 from doctests import fence
+from generate import quote
 
 from recombine.core.registry import shelves
 from recombine.report.bibliography import Paper, papers
@@ -30,7 +31,6 @@ from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "docs"  # pages, configuration, and the site
-SHRINK = 0.82  # of figures at most: text of 11 pixels stays above 9
 OUTSIDE = {  # pages that live elsewhere in the repository
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -73,7 +73,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def finish(text: str, name: str) -> str:
-    """Fence doctests, write mathematics as MathML, and name links to files that are no pages."""
+    """Fence doctests, convert mathematics to MathML, and unlink files that are not pages."""
     up = "../" * name.count("/")
     text = text.replace("](decisions)", "](decisions.md)")
     text = text.replace("](CHANGELOG.md)", "](changelog.md)")
@@ -88,7 +88,7 @@ def finish(text: str, name: str) -> str:
 
 
 def narrow(text: str) -> str:
-    """Fold the eleven columns of the table of claims into five, which fit a page."""
+    """Merge the eleven columns of the table of claims into five, which fit the page."""
     lines = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -110,7 +110,7 @@ def narrow(text: str) -> str:
 
 
 def unbroken(*numbers: str) -> str:
-    """Write numbers that no line breaks, at the sign of an exponent, say.
+    """Mark numbers in which lines must not break, such as at the sign of an exponent.
 
     >>> unbroken("1e-14", "[0, 1]")
     '<span class="number">1e-14</span> <span class="number">[0, 1]</span>'
@@ -119,7 +119,7 @@ def unbroken(*numbers: str) -> str:
 
 
 def relocate(text: str, source: str) -> str:
-    """Rewrite the links of a page that moves into the folder of documents."""
+    """Rewrite the links of a page that is moved into the docs folder."""
     prefix = "../docs/" if "/" in source else "docs/"
     return text.replace(f"]({prefix}", "](")
 
@@ -151,7 +151,7 @@ def mathematics(text: str) -> str:
 def fill(
     text: str, paper: Paper, store: Store, records: Sequence[Record], judged: Sequence[Judged]
 ) -> str:
-    """Fill in a paper's page: what identifies it, its verdicts, and its figures."""
+    """Fill in a paper's page: its reference, verdicts and figures."""
     parts = {
         "paper": identity(paper),
         "findings": findings(paper, [j for j in judged if j.claim.family == paper.key]),
@@ -176,7 +176,7 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
     outcomes = known.outcomes(paper.key)
     counts = ", ".join(map(str, tally(outcomes)))
     lines = [
-        f"{known.fill(paper.finding)}",
+        quote(known, paper.finding),
         "",
         f"Of {len(outcomes)} claims: {counts}. Rerunning them at quick size takes "
         f"{known.minutes(paper.key)} of CPU time. "
@@ -197,7 +197,7 @@ def findings(paper: Paper, judged: Sequence[Judged]) -> str:
 
 
 def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[str]:
-    """Draw the paper's figures, by experiment and size, in the colors of the page."""
+    """Draw the paper's figures, grouped by experiment and size."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in records:
         if r.experiment.startswith(f"{paper.key}.") and r.status == DONE:
@@ -209,9 +209,8 @@ def figures(paper: Paper, store: Store, records: Sequence[Record]) -> Iterator[s
             yield f"### {name.partition('.')[2].replace('_', ' ')}{of}"
         for picture in drawn:
             caption, drawing = escape(picture.caption), " ".join(str(picture.drawing).split())
-            least = round(SHRINK * picture.width)
             yield (
-                f'<figure class="drawing" style="--least: {least}px">'
+                f'<figure class="drawing" style="--least: {picture.least}px">'
                 f"<figcaption>{caption}</figcaption>"
                 f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}{of}">'
                 f"{drawing}</div></figure>"
@@ -250,12 +249,12 @@ def decisions() -> str:
 
 
 def present(nav: Any, exists: Any) -> Any:
-    """Leave out of a navigation the pages that do not exist, and sections that become empty."""
+    """Remove pages that do not exist, and empty sections, from a navigation."""
     if isinstance(nav, str):
         return nav if exists(nav) else None
     if isinstance(nav, dict):
-        kept = {title: present(value, exists) for title, value in nav.items()}
-        return {title: value for title, value in kept.items() if value} or None
+        entries = {title: present(value, exists) for title, value in nav.items()}
+        return {title: value for title, value in entries.items() if value} or None
     return [entry for entry in (present(each, exists) for each in nav) if entry]
 
 

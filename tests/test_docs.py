@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from recombine.core.claim import CLAIMS, FAILS
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, Verdict
 from recombine.core.error import Refused
+from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import shelves
 from recombine.core.score import schema
-from recombine.runs.judge import judge_all
+from recombine.papers.brady2024.objects_scenes import THREE
+from recombine.runs.judge import Judged, judge_all
+from recombine.runs.record import DONE, Record, ids, jsonable
 from recombine.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
@@ -41,13 +44,49 @@ def test_what_is_made_from_records_and_papers_is_up_to_date(generate):
     assert {r.size for r in Store(ROOT / "results").records()} <= {"quick", "paper"}
 
 
-def test_a_finding_whose_verdict_has_changed_is_refused(generate):
-    published = generate.Published({"a.b": {"outcome": "holds", "value": 0.25}}, {}, [])
-    assert published.fill("It is {a.b|holds}.") == "It is 0.25."
+def test_what_is_published_can_be_read_again(generate):
+    claim = next(iter(CLAIMS.values()))
+    judged = [
+        Judged(claim, size, Verdict(HOLDS, 0.123456, (0.1, 0.2), 5)) for size in ("quick", "smoke")
+    ]
+    records = [Record(str(i), "a.x", "quick", {}, i, cpu_seconds=40.0) for i in range(3)]
+    text = generate.published_json(judged, records, [], {"0", "1"})
+    assert text.count(claim.name) == 1
+    known = generate.Published(**json.loads(text))
+    expected = {"outcome": HOLDS, "value": 0.1235, "interval": [0.1, 0.2], "seeds": 5}
+    assert known.claims[claim.name] == expected
+    assert (known.seconds, known.runs) == ({"a.x": 80.0}, {"a.x": 2})
+
+
+def test_superseded_runs_cost_nothing(generate):
+    three = EXPERIMENTS["brady2024.objects"].configure("quick", **THREE)
+    first = ids(EXPERIMENTS["brady2024.objects"], three, range(3000, 3005))
+    other = ids(EXPERIMENTS["brady2024.objects"], three, range(5))
+    assert set(first) <= generate.needed("quick")
+    assert not set(other) & generate.needed("quick")
+
+
+def test_texts_quote_claims_and_scores_but_no_changed_verdict(generate):
+    claims = {"a.b": {"outcome": HOLDS, "value": 3.43, "interval": [3.29, 3.56]}}
+    known = generate.Published(claims, {}, [], scores={"a.x: slope": 0.7434})
+    text = "{a.b|holds|power} times, {a.b|holds|interval}, slope {a.x: slope}"
+    assert generate.quote(known, text) == "2,700 times, 3.43 [3.29, 3.56], slope 0.74"
     with pytest.raises(Refused, match="is written as 'does not hold', but it is 'holds'"):
-        published.fill("{a.b|does not hold}")
+        generate.quote(known, "{a.b|does not hold}")
     with pytest.raises(Refused, match="not among the published claims"):
-        published.fill("{a.c|holds}")
+        generate.quote(known, "{a.c|holds}")
+
+
+def test_a_quoted_score_is_the_mean_of_the_default_run(generate):
+    name, config = "lippl2025.addition", jsonable(EXPERIMENTS["lippl2025.addition"].configure())
+    runs = [
+        Record(str(i), name, size, config | changes, 0, scores={"slope": value}, status=DONE)
+        for i, (size, changes, value) in enumerate(
+            [("quick", {}, 0.5), ("quick", {}, 0.7), ("quick", {"ridge": 1.0}, 9), ("smoke", {}, 9)]
+        )
+    ]
+    scores = generate.quoted_scores(runs, ["{lippl2025.addition: slope}"])
+    assert scores == {"lippl2025.addition: slope": 0.6}
 
 
 def test_every_claim_has_been_measured_and_every_stored_score_is_declared():

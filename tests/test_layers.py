@@ -38,7 +38,7 @@ LAYERS = (
     *(f"core/{name}" for name in CORE),
     *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
     *("runs", "report/grid", "report/numbers", "report/scale", "report/colors", "report/marks"),
-    *("report/chart", "report/maps", "report/legend", "report/panel", "report/plot"),
+    *("report/labels", "report/panel", "report/chart", "report/maps", "report/plot"),
     *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "audits", "lab", "cli"),
 )
 PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.cli.test_main import call
 
+from recombine.cli.describe import errors, sentence, verdict
 from recombine.cli.names import claims_of
-from recombine.cli.talk import errors, sentence, verdict
 from recombine.core.claim import CLAIMS, HOLDS
 from recombine.core.registry import find
 from recombine.report.published import published

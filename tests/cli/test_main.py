@@ -11,7 +11,7 @@ import pytest
 
 from recombine.cli.commands import _plan
 from recombine.cli.main import COMMANDS, main
-from recombine.cli.options import Reporting, Reproducing, Running, Sweeping
+from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
 from recombine.core.claim import CLAIMS
 from recombine.core.experiment import RESERVED
 from recombine.core.registry import find
@@ -88,7 +88,11 @@ def test_the_help_of_a_sweep_explains_its_fields_without_empty_defaults(capsys):
 
 
 def test_no_field_of_a_config_can_be_called_like_an_option():
-    options = {f.name for kind in (Running, Sweeping, Reproducing, Reporting) for f in fields(kind)}
+    options = {
+        f.name
+        for kind in (RunOptions, ManyRunsOptions, ReproduceOptions, ReportOptions)
+        for f in fields(kind)
+    }
     assert options <= RESERVED
 
 
@@ -135,7 +139,7 @@ def test_reproduce_plans_the_seeds_of_each_claim(tmp_path):
     fresh = replace(claim, start=1000)
 
     def seeds(*claims, **fields):
-        options = Reproducing(**fields)
+        options = ReproduceOptions(**fields)
         _, jobs = _plan(claims, options, Store(tmp_path), 1, pytest.fail)
         by_decoder = {}
         for job in jobs:

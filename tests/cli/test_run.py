@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.test_main import SQUARE, call
 
-from recombine.cli.talk import command, sentence
+from recombine.cli.describe import command, sentence
 from recombine.core.claim import CLAIMS
 from recombine.core.registry import find
 from recombine.runs.record import Record, identify

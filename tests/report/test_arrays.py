@@ -12,7 +12,7 @@ from recombine.core.diagnostic import DIAGNOSTICS, Diagnostic
 from recombine.core.score import Score
 from recombine.report.arrays import draw_arrays
 from recombine.report.columns import short_list
-from recombine.report.conditions import conditions
+from recombine.report.conditions import group_runs
 from recombine.report.page import page
 from recombine.runs.record import Record
 from recombine.runs.store import Store
@@ -71,7 +71,7 @@ def test_a_new_diagnostic_appears_in_the_report_by_its_declaration(zest):
         assert card.count("<svg") == 2  # map, images
         assert "heat →" in card
         assert "← salt" in card
-        assert 'class="edge"' in card
+        assert 'stroke="#fff"' in card
         assert ">truth</text>" in card
     assert "zest of each cell" in text
     more = text[text.index("More measurements") :]
@@ -101,24 +101,24 @@ def test_maps_are_divided_by_the_score_that_is_declared():
     arrays = {"error_map": np.full((2, 2), 2.0), "support": support}
     scores = {"blank_id": 2.0, "blank_ood": 4.0}
     record = Record("a", "mine.own", "quick", {}, 0, scores=scores, arrays=["error_map"])
-    cards = draw_arrays("mine.own", conditions([record]), lambda r: arrays, {})
+    cards = draw_arrays("mine.own", group_runs([record]), lambda r: arrays, {})
     assert "divided by that of a constant answer" in cards.keys[0].about
     assert "1: a constant answer" in cards.keys[0].bar
-    bare = conditions([replace(record, scores={})])
+    bare = group_runs([replace(record, scores={})])
     assert "constant" not in draw_arrays("mine.own", bare, lambda r: arrays, {}).keys[0].about
 
 
 def test_arrays_of_another_shape_are_left_out_of_the_mean():
     record = Record("a", "mine.own", "quick", {}, 0, arrays=["error_map"])
     tables = {"a": np.zeros((2, 2)), "b": np.ones((3, 3))}
-    split = conditions([record, replace(record, id="b", seed=1)])
+    split = group_runs([record, replace(record, id="b", seed=1)])
     cards = draw_arrays("mine.own", split, lambda r: {"error_map": tables[r.id]}, {})
     assert len(cards.cards) == 1
 
 
 def test_arrays_of_a_rerun_are_named_as_such():
     record = Record("a", "mine.own", "quick", {}, 3)
-    cards = draw_arrays("mine.own", conditions([record]), lambda r: {"error_map": np.eye(2)}, {})
-    assert "a rerun of 1 of 1 runs (seed 3)" in cards.missing[0]
-    kept = conditions([replace(record, arrays=["error_map"])])
+    cards = draw_arrays("mine.own", group_runs([record]), lambda r: {"error_map": np.eye(2)}, {})
+    assert "a later rerun of 1 of 1 runs (seed 3)" in cards.missing[0]
+    kept = group_runs([replace(record, arrays=["error_map"])])
     assert not draw_arrays("mine.own", kept, lambda r: {"error_map": np.eye(2)}, {}).missing

@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from recombine.core.claim import HOLDS
-from recombine.report.page import write
+from recombine.core.disk import write
+from recombine.report.page import page
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +128,18 @@ def test_claims_are_filtered_and_sorted(browser, file, judged):
         if value == "holds":
             assert len(shown(browser)) == sum(j.verdict.outcome == HOLDS for j in judged)
     assert sorted(shown(browser)) == sorted(everything)
+
+
+def test_a_claim_judged_at_two_sizes_counts_once(browser, rich, judged, tmp_path):
+    path = tmp_path / "report.html"
+    write(path, page(*rich, [*judged, replace(judged[0], size="quick")]))
+    visit(browser, path, 1400)
+    assert len(shown(browser)) == len(judged) + 1
+    status = browser.find_element("css selector", ".filters [role=status]")
+    assert status.text == f"{len(judged)} claims"
+    browser.find_element("name", "words").send_keys(judged[0].claim.name.partition(".")[2])
+    assert len(shown(browser)) == 2
+    assert status.text == f"1 of {len(judged)} claims"
 
 
 def test_an_address_opens_the_claim_that_it_leads_to(browser, file, judged):

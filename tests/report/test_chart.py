@@ -1,7 +1,6 @@
 """Charts put the right numbers at the right pixels, and show everything they are given."""
 
 import re
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -75,43 +74,3 @@ def test_strips_have_one_dot_per_seed_and_a_bar_at_each_mean():
     assert dots == [("seen", "M20 9h0M40 9h0"), ("held", "M90 17h0")]
     assert re.findall(r'"mean (\w+)" d="M([\d.]+)', svg) == [("seen", "30"), ("held", "90")]
     assert not chart.strip([("seen", [])], scale, None)
-
-
-# --------------------------------------------------------------------------------------- lines
-
-
-def test_lines_average_logarithms_at_common_steps_and_label_each_line(texts):
-    series = {
-        "a": [([1, 2, 3], [1.0, 1e-2, 0.0]), ([1, 2], [100.0, 1e-4])],
-        "b": [([1, 2], [1, 1])],
-    }
-    svg = chart.lines(series, x="step", y="loss", alt="Loss.", log=True)
-    seeds = re.findall(r'class="seed line-\d" d="([^"]*)"', svg)
-    assert [path.count("M") for path in seeds] == [2]  # one line needs no thin copy
-    middle = re.findall(r'class="typical line-(\d)" d="([^"]*)"', svg)
-    assert [i for i, _ in middle] == ["0", "1"]
-    assert middle[0][1].count("L") == 1  # two common steps
-    first, last = (float(p.split()[1]) for p in middle[0][1].strip("M").split("L"))
-    low, high = (float(p.split()[1]) for p in seeds[0].split("M")[1].split("L")[:2])
-    assert first < low  # the mean of 1 and 100 is above 1
-    assert last > high  # and that of 1e-2 and 1e-4 below 1e-2
-    assert {"a", "b", "step", "loss"} <= set(texts(svg))
-
-
-def test_lines_over_named_places_and_without_any_number(texts):
-    svg = chart.lines({"a": [([0, 1], [0.5, 0.7])]}, x="", y="share", alt="", names=["in", "out"])
-    assert {"in", "out", "a"} <= set(texts(svg))
-    assert chart.lines({"a": [([0], [float("nan")])]}, x="", y="", alt="")
-
-
-@given(st.lists(st.floats(0, 300, allow_subnormal=False), min_size=1, max_size=12))
-def test_labels_never_cover_each_other(heights):
-    placed = sorted(chart.dodge(heights, 0, 300))
-    assert all(b - a >= 13.99 for a, b in pairwise(placed))
-
-
-def test_words_are_escaped():
-    svg = chart.lines({"<b>": [([0, 1], [1, 2])]}, x='"x"', y="&", alt='"<a>"')
-    assert "<b>" not in svg
-    assert "&lt;b&gt;" in svg
-    assert 'aria-label="&quot;&lt;a&gt;&quot;"' in svg

@@ -6,7 +6,7 @@ import pytest
 
 from recombine.core.claim import CLAIMS, Claim, Verdict
 from recombine.core.registry import NAMES, find
-from recombine.report.conditions import conditions, varying
+from recombine.report.conditions import group_runs, varying
 from recombine.runs.record import Record, jsonable
 
 NAME = "liang2025.hidden_square"
@@ -20,7 +20,7 @@ def unnamed(monkeypatch):
 
 def labels(*configs):
     records = [Record(str(i), "mine.own", "quick", c, 0) for i, c in enumerate(configs)]
-    return [c.label for c in conditions(records)]
+    return [c.label for c in group_runs(records)]
 
 
 def test_conditions_are_named_by_what_sets_them_apart():
@@ -50,43 +50,43 @@ def claim(runs):
 def test_the_papers_name_comes_before_that_of_a_claim(monkeypatch):
     monkeypatch.setitem(NAMES, NAME, lambda config: {"mlp": "MLP", "cnn": ""}[config["decoder"]])
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"}, {"decoder": "outer"})
-    split = conditions(records, [claim({"mine": {"decoder": "mlp"}, "ours": {"decoder": "cnn"}})])
+    split = group_runs(records, [claim({"mine": {"decoder": "mlp"}, "ours": {"decoder": "cnn"}})])
     assert [c.label for c in split] == ["MLP", "ours", "outer"]
 
 
 def test_conditions_that_claims_run_come_first():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
-    assert conditions(records, [claim({"x": {"decoder": "cnn"}})])[0].records == (records[1],)
+    assert group_runs(records, [claim({"x": {"decoder": "cnn"}})])[0].records == (records[1],)
 
 
 @pytest.mark.usefixtures("unnamed")
 def test_a_claim_names_its_runs():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"}, {"decoder": "outer"})
     runs = {"the MLP": {"decoder": "mlp"}, "decoder=cnn": {"decoder": "cnn"}}
-    split = conditions(records, [claim(runs)])
+    split = group_runs(records, [claim(runs)])
     assert [c.label for c in split] == ["the MLP", "cnn", "outer"]
     both = [claim({"one": {"decoder": "mlp"}}), claim(runs), claim(runs)]
-    assert conditions(records, both)[0].label == "the MLP"  # the more common name
+    assert group_runs(records, both)[0].label == "the MLP"  # the more common name
 
 
 @pytest.mark.usefixtures("unnamed")
 def test_a_number_is_no_name_and_underscores_are_spaces():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
     runs = {"1e-05": {"decoder": "mlp"}, "the_cnn": {"decoder": "cnn"}}
-    assert [c.label for c in conditions(records, [claim(runs)])] == ["mlp", "the cnn"]
+    assert [c.label for c in group_runs(records, [claim(runs)])] == ["mlp", "the cnn"]
 
 
 @pytest.mark.usefixtures("unnamed")
 def test_runs_are_told_apart_by_what_they_are_rather_than_by_their_training():
     records = records_of({"depth": 2, "lr": 0.1}, {"depth": 3, "lr": 0.2})
-    assert [c.label for c in conditions(records)] == ["depth 2", "depth 3"]
+    assert [c.label for c in group_runs(records)] == ["depth 2", "depth 3"]
 
 
 @pytest.mark.usefixtures("unnamed")
 def test_two_runs_of_one_name_stay_apart():
     records = records_of({"decoder": "mlp"}, {"decoder": "cnn"})
     claims = [claim({"plain": {"decoder": "mlp"}}), claim({"plain": {"decoder": "cnn"}})]
-    assert [c.label for c in conditions(records, claims)] == ["plain, mlp", "plain, cnn"]
+    assert [c.label for c in group_runs(records, claims)] == ["plain, mlp", "plain, cnn"]
 
 
 @pytest.mark.usefixtures("unnamed")
@@ -94,7 +94,7 @@ def test_runs_of_one_name_are_set_apart_by_what_differs_among_them():
     changes = [{"decoder": d, "depth": n} for d in ("mlp", "cnn") for n in (2, 3)]
     records = records_of(*changes)
     claims = [claim({f"depth {c['depth']}": c}) for c in changes[::2]]
-    names = [c.label for c in conditions(records, claims)]
+    names = [c.label for c in group_runs(records, claims)]
     assert names == ["depth 2, mlp", "depth 2, cnn", "mlp, depth 3", "cnn, depth 3"]
 
 
@@ -102,7 +102,7 @@ def test_runs_of_one_name_are_set_apart_by_what_differs_among_them():
 def test_records_from_before_a_field_was_added_are_of_the_same_condition():
     (record,) = records_of({"decoder": "mlp"})
     older = replace(record, id="b", seed=1, config=dict(list(record.config.items())[:-1]))
-    (condition,) = conditions([record, older], [claim({"the MLP": {"decoder": "mlp"}})])
+    (condition,) = group_runs([record, older], [claim({"the MLP": {"decoder": "mlp"}})])
     assert condition.label == "the MLP"
     assert len(condition.records) == 2
 
@@ -121,5 +121,5 @@ def test_the_runs_of_every_experiment_have_different_names(name):
     records = [
         Record(str(i), name, "quick", jsonable(cfg), 0) for i, cfg in enumerate(configs.values())
     ]
-    split = [c.label for c in conditions(records, claims)]
+    split = [c.label for c in group_runs(records, claims)]
     assert len(set(split)) == len(split) == len(configs)

@@ -120,7 +120,7 @@ def test_page_opens_with_the_paper(rich_page):
 def test_a_finding_says_what_its_number_must_be_and_the_page_what_verdicts_mean(rich_page):
     card = re.search(r'<ul class="findings".*?</ul>', rich_page, re.DOTALL)[0]
     assert re.search(r"<small[^>]*>error, needed above 0.5</small>", card)
-    meaning = re.search(r'<p class="meaning">.*?</p>', rich_page)[0]
+    meaning = re.search(r"<p>A claim is a sentence.*?</p>", rich_page)[0]
     assert all(word in meaning for word in ("holds", "does not hold", "inconclusive"))
 
 
@@ -183,15 +183,15 @@ def test_missing_and_damaged_arrays_leave_a_sentence(smoke, judged, tmp_path):
     for r in records:
         store.write(r)
     text = page(store, records, judged)
-    assert "No arrays were kept for any condition" in text
+    assert "no arrays were stored for any condition" in text
     assert not articles(text)
     assert "One dot per seed" in text
     for r in records[1:]:
         store.write(r, source.arrays(r))
     store.path(records[0]).with_suffix(".npz").write_bytes(b"PK\x03\x04 cut")
     text = page(store, records, judged)
-    assert "No arrays were kept for MLP, so" in text
-    assert "seed 0, were left out" in text
+    assert "no arrays were stored for MLP." in text
+    assert "seed 0, are left out" in text
     assert articles(text) == ["CNN", "product of two profiles"]
 
 
@@ -221,14 +221,14 @@ def test_many_conditions_are_listed_and_the_first_are_drawn(tmp_path):
         for i in range(MOST + 3)
     ]
     text = page(Store(tmp_path), records, [])
-    assert f"The first {MOST} conditions are drawn" in text
+    assert f"The first {MOST} conditions are plotted" in text
     assert f"k {MOST + 2}" in text
 
 
 def test_numbers_without_randomness_have_no_seeds(tmp_path):
     record = Record("a", "lippl2025.phases", "quick", {}, 0, scores={"mismatches": 0.0})
     text = page(Store(tmp_path), [record], [])
-    assert "1 condition, computed without randomness." in text
+    assert "1 condition, computed in closed form." in text
     assert "One dot per seed" not in text
     other = replace(record, experiment="mine.own")
     assert "1 condition, 1 seed. One dot per seed" in page(Store(tmp_path), [other], [])

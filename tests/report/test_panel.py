@@ -5,8 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recombine.report.colors import HELD, LINES, MUTED
+from recombine.report.labels import dodge
 from recombine.report.panel import Figure, color_bar
 
 
@@ -101,14 +104,24 @@ def test_an_image_may_have_its_first_row_below(pictures):
     assert high(0) > high(1)
 
 
-def test_the_best_legend_covers_no_points():
+@pytest.mark.parametrize("corner", ["above", "upper right", "upper center"])
+def test_a_legend_lists_its_labels_within_the_width_of_the_panel(corner):
     axes = panel(200, 100)
-    axes.plot(np.linspace(0, 1, 50), np.ones(50), "o", label="top")
-    axes.plot([0, 1], [0, 1], "o")
-    axes.mark("y", 0.98)
-    axes.legend()
-    (y,) = map(float, re.findall(r'y="([\d.]+)"[^>]*>top<', axes.svg()))
-    assert y > 80
+    axes.plot([0, 1], [0, 1], "o-", label="first")
+    axes.plot([0, 1], [1, 0], "o", label="second")
+    axes.legend(corner, title="kind")
+    places = re.findall(r'<text x="([\d.]+)" y="(-?[\d.]+)"[^>]*>(kind|first|second)<', axes.svg())
+    assert [word for *_, word in places] == ["kind", "first", "second"]
+    assert all(50 <= float(x) < 250 for x, *_ in places)
+    heights = [float(y) for _, y, _ in places]
+    assert heights == sorted(heights)
+    assert (heights[-1] < 20) == (corner == "above")
+
+
+@given(st.lists(st.floats(0, 300, allow_subnormal=False), min_size=1, max_size=12))
+def test_labels_never_overlap(heights):
+    placed = sorted(dodge(heights, [14] * len(heights), 0, 300))
+    assert all(b - a >= 13.99 for a, b in pairwise(placed))
 
 
 def test_labels_stand_at_the_ends_of_their_series_and_never_meet():

@@ -104,7 +104,7 @@ def test_an_installed_plugin_is_found_by_name(tmp_path, monkeypatch):
         (MINE + "import surely_not_installed", "No module named 'surely_not_installed'"),
         (MINE + "raise SystemExit", "raised SystemExit"),
         (MINE + "def", "raised SyntaxError"),
-        (MINE.replace('"NAME.level", name', '"NAME.lvl", name'), "no experiment 'broken.lvl'"),
+        (MINE.replace('"NAME.level", name', '"NAME.lvl", name'), "before its claims."),
         (MINE.replace('family="NAME"', 'family="liang2025"'), "no experiment 'broken.level'"),
     ],
     ids=["error", "import", "exit", "syntax", "unknown experiment", "another family"],

@@ -33,6 +33,7 @@ def test_what_is_written_is_read(store):
     assert store.find("toy.obey", "1f") == RECORD
     assert list(store.records()) == [RECORD]
     np.testing.assert_equal(store.arrays(RECORD), arrays)
+    assert Store(str(store.root)) == store
     assert store.find("toy.obey", "2f") is None
     assert store.arrays(replace(RECORD, id="2f")) == {}
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from recombine.cli.parse import leading, parse, summary, taken
+from recombine.cli.parse import arguments_for, leading, parse, summary
+from recombine.core.disk import write
 from recombine.core.error import Refused
 
 
 def audit(words: list[str]) -> int:
     """Audit a file of predictions: where the model fails, why, and what would help."""
-    from recombine.cli.own_options import Auditing
+    from recombine.cli.options import AuditOptions
     from recombine.cli.terminal import out, plain, say
 
     path, words = leading(words)
     usage = "audit PREDICTIONS --target y --prediction yhat --train split"
-    options = parse(Auditing, words, usage, summary(audit))
+    options = parse(AuditOptions, words, usage, summary(audit))
     if path is None:
         raise Refused(f"Name the file of predictions, as in: recombine {usage}.")
     if not options.target or not options.prediction:
         raise Refused("Name the columns of targets and predictions with --target and --prediction.")
     from recombine.audits.audit import judge
     from recombine.audits.rows import from_predictions
-    from recombine.report.page import write
 
     sample = from_predictions(
         path,
@@ -32,7 +32,7 @@ def audit(words: list[str]) -> int:
         separator=options.separator,
         encoding=options.encoding,
     )
-    answer = judge(sample, **taken(judge, options))
+    answer = judge(sample, **arguments_for(judge, options))
     if options.cells:
         write(options.cells, answer.cells.write_csv())
     if options.html:

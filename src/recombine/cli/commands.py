@@ -22,7 +22,13 @@ from recombine.core.error import Refused, nearest
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from recombine.cli.options import Keeping, Reporting, Reproducing, Spreading, Sweeping
+    from recombine.cli.options import (
+        DataOptions,
+        ManyRunsOptions,
+        ReportOptions,
+        ReproduceOptions,
+        SweepOptions,
+    )
     from recombine.core.claim import Claim
     from recombine.core.experiment import Experiment
     from recombine.runs.job import Job
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
 
 def list_(words: list[str]) -> int:
     """List papers and experiments, or all tasks, models, diagnostics, claims or figures."""
-    from recombine.cli.options import Listing
+    from recombine.cli.options import ListOptions
     from recombine.cli.papers import by_paper, paper_rows, with_costs
     from recombine.cli.terminal import print_json, show_entries, show_overview, show_papers, warn
     from recombine.runs.index import KINDS, entries
@@ -41,7 +47,7 @@ def list_(words: list[str]) -> int:
     kind, words = leading(words)
     if kind is not None and kind not in kinds:
         raise nearest("kind of thing to list", kind, kinds)
-    options = parse(Listing, words, f"list [{'|'.join(kinds)}]", summary(list_))
+    options = parse(ListOptions, words, f"list [{'|'.join(kinds)}]", summary(list_))
     if options.cost and kind != "experiments":
         raise Refused("--cost is for experiments; try: recombine list experiments --cost")
     load_plugins(words)
@@ -67,7 +73,7 @@ def sweep_(words: list[str]) -> int:
     """Run every combination of field values with several seeds: `NAME --field a b --seeds 5`."""
     from dataclasses import asdict, fields
 
-    from recombine.cli.options import Spreading
+    from recombine.cli.options import SweepOptions
     from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
     from recombine.runs.record import ids
     from recombine.runs.slurm import parse_part
@@ -77,9 +83,9 @@ def sweep_(words: list[str]) -> int:
     command_line = list(words)
     experiment, _, words = experiment_of(words, "sweep", summary(sweep_))
     values, listed = values_of(experiment, size_of(words))
-    kind = joined("Sweep", values, Spreading)
+    kind = joined("Sweep", values, SweepOptions)
     usage = f"sweep {experiment.name}"
-    parsed = parse(kind, words, usage, summary(sweep_), default=kind(values(), Spreading()))
+    parsed = parse(kind, words, usage, summary(sweep_), default=kind(values(), SweepOptions()))
     options = parsed.command
     chosen = {f.name: getattr(parsed.experiment, f.name) for f in fields(values)}
     choices = {name: v if name in listed else [v] for name, v in chosen.items()}
@@ -119,7 +125,7 @@ def sweep_(words: list[str]) -> int:
 
 
 def _on_slurm(
-    words: Sequence[str], options: Spreading, store: Store, name: str, runs: Sequence[str]
+    words: Sequence[str], options: SweepOptions, store: Store, name: str, runs: Sequence[str]
 ) -> int:
     """Submit a sweep as a job array; with --wait, wait for its records."""
     from recombine.cli.terminal import progress, say, warn
@@ -170,7 +176,7 @@ def without_slurm(words: Sequence[str]) -> list[str]:
 
 def reproduce(words: list[str]) -> int:
     """Run all that the claims of a paper, or single claims, need; judge them and write a report."""
-    from recombine.cli.options import Reproducing
+    from recombine.cli.options import ReproduceOptions
     from recombine.cli.terminal import progress, say, show_failures, warn
     from recombine.runs.store import Store
     from recombine.runs.sweep import check_kept, run_jobs
@@ -180,7 +186,7 @@ def reproduce(words: list[str]) -> int:
         names.append(first[0])
         words = first[1]
     usage = "reproduce [PAPER | EXPERIMENT | CLAIM ...]"
-    options = parse(Reproducing, words, usage, summary(reproduce))
+    options = parse(ReproduceOptions, words, usage, summary(reproduce))
     load_plugins(words)
     claims = claims_of(names, warn)
     _check_targets(options)
@@ -200,7 +206,7 @@ def reproduce(words: list[str]) -> int:
 
 def _plan(
     claims: Sequence[Claim],
-    options: Reproducing,
+    options: ReproduceOptions,
     store: Store,
     workers: int,
     note: Callable[[str], None],
@@ -243,7 +249,7 @@ def _plan(
     return records, jobs
 
 
-def _seeds(claim: Claim, options: Reproducing) -> Sequence[int]:
+def _seeds(claim: Claim, options: ReproduceOptions) -> Sequence[int]:
     """List the seeds of a claim's runs: as many as --seeds, or those of its stages."""
     if options.seeds:
         return [claim.start + seed for seed in seeds_of(options.seeds)]
@@ -254,15 +260,15 @@ def report(words: list[str]) -> int:
     """Judge every claim by the stored records and write the report as one HTML file."""
     from dataclasses import replace
 
-    from recombine.cli.options import Reporting
+    from recombine.cli.options import ReportOptions
     from recombine.cli.terminal import warn
     from recombine.runs.discover import load
 
-    options = parse(Reporting, words, "report", summary(report))
+    options = parse(ReportOptions, words, "report", summary(report))
     if options.published:
         from recombine.report.published import shipped
 
-        if options.records != Reporting.records:
+        if options.records != ReportOptions.records:
             raise Refused("--published reports the records of the package; leave out --records.")
         page = options.page or options.records / "published.html"
         options = replace(options, records=shipped(), page=page)
@@ -274,13 +280,13 @@ def report(words: list[str]) -> int:
 
 def data(words: list[str]) -> int:
     """List image datasets (`data list`), or download and verify one (`data get mnist`)."""
-    from recombine.cli.options import Keeping
+    from recombine.cli.options import DataOptions
     from recombine.cli.terminal import print_json, show_entries
     from recombine.tasks.banks.packages import SOURCES
 
     action, words = leading(words)
     name, words = leading(words) if action == "get" else (None, words)
-    options = parse(Keeping, words, f"data [list | get {{{','.join(SOURCES)}}}]", summary(data))
+    options = parse(DataOptions, words, f"data [list | get {{{','.join(SOURCES)}}}]", summary(data))
     if action == "get":
         return _get(name, options)
     if action not in ("list", None):
@@ -297,28 +303,27 @@ def data(words: list[str]) -> int:
     return 0
 
 
-def _report(options: Reporting | Reproducing, names: Sequence[str] | None) -> int:
+def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | None) -> int:
     """Write and show the report of all readable records; the exit code is 1 if some are not."""
     import webbrowser
 
-    from recombine.cli.process import uncollected
     from recombine.cli.terminal import print_json, say, show_claims, show_report, warn
+    from recombine.core.disk import write
     from recombine.report.markdown import markdown
-    from recombine.report.page import page, runs_of, write
+    from recombine.report.page import page, runs_of
     from recombine.report.published import published
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
 
     store, unusable = Store(options.records), list[str]()
     path = options.page or options.records / "report.html"
-    with uncollected():
-        records = list(store.records(unusable.append))
-        for text in unusable:
-            warn(text)
-        judged = judge_all(records, names)
-        if (before := runs_of(path)) > len(records):
-            warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
-        write(path, page(store, records, judged, path))
+    records = list(store.records(unusable.append))
+    for text in unusable:
+        warn(text)
+    judged = judge_all(records, names)
+    if (before := runs_of(path)) > len(records):
+        warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
+    write(path, page(store, records, judged, path))
     if options.markdown:
         write(options.markdown, markdown(judged))
     if options.json:
@@ -332,7 +337,7 @@ def _report(options: Reporting | Reproducing, names: Sequence[str] | None) -> in
     return int(bool(unusable))
 
 
-def _check_targets(options: Reporting | Reproducing) -> None:
+def _check_targets(options: ReportOptions | ReproduceOptions) -> None:
     """Refuse, before anything runs, to overwrite anything but a regular file."""
     from recombine.core.disk import check_target
 
@@ -341,7 +346,7 @@ def _check_targets(options: Reporting | Reproducing) -> None:
             check_target(path)
 
 
-def _get(name: str | None, options: Keeping) -> int:
+def _get(name: str | None, options: DataOptions) -> int:
     """Download a dataset unless it is present, and print what it contains."""
     from recombine.cli.terminal import print_json, say
     from recombine.tasks.banks.bank import load
@@ -358,12 +363,12 @@ def _get(name: str | None, options: Keeping) -> int:
     if options.json:
         print_json({"name": name, "images": bank.size, "shape": bank.shape, "path": row["path"]})
     else:
-        print(f"{bank}; kept in {row['path'] or row['package']}")
+        print(f"{bank}; stored in {row['path'] or row['package']}")
     return 0
 
 
 @contextmanager
-def _executor(options: Sweeping) -> Iterator[tuple[Executor | None, int]]:
+def _executor(options: ManyRunsOptions) -> Iterator[tuple[Executor | None, int]]:
     """Open the executor that the options name; also return how many jobs it runs at a time."""
     import os
 

@@ -14,7 +14,7 @@ from tyro.constructors import (
 
 
 def registry() -> ConstructorRegistry:
-    """Build tyro's own rule for dataclasses, with fields that read better in the help."""
+    """Wrap tyro's rule for dataclasses so that fields read better in the help."""
     rules, nested = ConstructorRegistry(), False
 
     @rules.struct_rule

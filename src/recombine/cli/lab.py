@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recombine.cli.parse import leading, parse, summary
+from recombine.core.disk import write
 from recombine.core.error import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from recombine.cli.own_options import LabOptions
+    from recombine.cli.options import LabOptions
     from recombine.lab.worlds import Table
 
 
@@ -18,9 +19,9 @@ def lab(words: list[str]) -> int:
     """Open the browser lab: paint training combinations, compare theory with a trained network."""
     from pathlib import Path
 
-    from recombine.cli.own_options import LabOptions
+    from recombine.cli.options import LabOptions
 
-    file, words = leading(table_first(words))
+    file, words = leading(words)
     options = parse(LabOptions, words, "lab [data.csv]", summary(lab))
     try:
         import recombine.lab.server  # noqa: F401 - fails if the extra is not installed
@@ -33,21 +34,6 @@ def lab(words: list[str]) -> int:
 
     table = open_table(Path(file), options.factors, options.target) if file else None
     return _export(options, options.export, table) if options.export else _serve(options, table)
-
-
-VALUES = {"--port": 1, "--target": 1, "--address": 1, "--export": 1, "--factors": 2}
-
-
-def table_first(words: list[str]) -> list[str]:
-    """Move the table in front of the options.
-
-    >>> table_first(["--no-open", "--factors", "a", "b", "data.csv"])
-    ['data.csv', '--no-open', '--factors', 'a', 'b']
-    """
-    at = 0
-    while at < len(words) and words[at].startswith("-"):
-        at += 1 + VALUES.get(words[at], 0)
-    return words[at : at + 1] + words[:at] + words[at + 1 :]
 
 
 def _serve(options: LabOptions, table: Table | None) -> int:
@@ -83,7 +69,6 @@ def _export(options: LabOptions, page: Path, table: Table | None) -> int:
     from recombine.lab.network import record
     from recombine.lab.state import from_address
     from recombine.lab.worlds import builtin, from_table
-    from recombine.report.page import write
 
     worlds = builtin() | ({"table": from_table(table)} if table else {})
     state = from_address(options.address, worlds)

@@ -13,7 +13,7 @@ from recombine.cli.audit import audit
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.lab import lab
 from recombine.cli.parse import summary
-from recombine.cli.process import mute, open_streams, settle, stoppable
+from recombine.cli.process import flush_streams, mute, open_streams, stoppable
 from recombine.cli.run import run
 from recombine.cli.tables import TABLE_COMMANDS
 from recombine.core.error import Refused, nearest
@@ -85,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         return _guarded(sys.argv[1:])
     finally:
-        settle()
+        flush_streams()
 
 
 def _guarded(words: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Names on a command line: which experiment, or which claims, they stand for."""
+"""Names on a command line, resolved to an experiment or to claims."""
 
 from __future__ import annotations
 

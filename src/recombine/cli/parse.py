@@ -111,7 +111,7 @@ def seeds_of(count: int) -> range:
     return range(count)
 
 
-def taken(function: Callable[..., Any], options: Any) -> dict[str, Any]:
+def arguments_for(function: Callable[..., Any], options: Any) -> dict[str, Any]:
     """Return the options that are parameters of a function."""
     from inspect import signature
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
@@ -50,18 +49,6 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable the garbage collector in the block, where thousands of records stay in use."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 def open_streams() -> bool:
     """Make all standard streams usable; return whether standard output was open.
 
@@ -97,7 +84,7 @@ def mute(stream: TextIO | None = None) -> None:
         os.close(handle)
 
 
-def settle() -> None:
+def flush_streams() -> None:
     """Flush the standard streams for the last time, or mute them.
 
     Python flushes them again at exit; a failure there would change the exit code to 120.

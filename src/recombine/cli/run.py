@@ -17,8 +17,8 @@ def run(words: list[str]) -> int:
     """Run an experiment, or the runs of a claim, with one seed: `run NAME --field value`."""
     from dataclasses import asdict
 
-    from recombine.cli.options import Running
-    from recombine.cli.talk import next_step
+    from recombine.cli.describe import next_step
+    from recombine.cli.options import RunOptions
     from recombine.cli.terminal import print_json, progress, say, show_run, warn
     from recombine.core.claim import CLAIMS
     from recombine.runs.device import check_device
@@ -31,9 +31,9 @@ def run(words: list[str]) -> int:
     runs = claim.runs(size) if claim else {"": {}}  # changes of the size's defaults, by name
     configs = {name: experiment.configure(size, **changes) for name, changes in runs.items()}
     base = next(iter(configs.values()))
-    kind = joined("Run", type(base), Running)
+    kind = joined("Run", type(base), RunOptions)
     usage = f"run {claim.name if claim else experiment.name}"
-    parsed = parse(kind, words, usage, summary(run), default=kind(base, Running()))
+    parsed = parse(kind, words, usage, summary(run), default=kind(base, RunOptions()))
     options = parsed.command
     configs = _changed(configs, base, parsed.experiment)
     check_device(options.device)
@@ -80,7 +80,7 @@ def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, An
 
 def _fail(record: Record, store: Any) -> None:
     """Print where a run failed, and raise its reason with the path of its record."""
-    from recombine.cli.talk import frames
+    from recombine.cli.describe import frames
     from recombine.cli.terminal import err, plain
     from recombine.runs.record import last_line
 

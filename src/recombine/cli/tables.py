@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.parse import leading, parse, summary, taken
+from recombine.cli.parse import arguments_for, leading, parse, summary
 from recombine.core.disk import check_target, write
 from recombine.core.error import Refused, nearest
 
@@ -19,47 +19,47 @@ if TYPE_CHECKING:
 
 def certify(words: list[str]) -> int:
     """Show which unmeasured combinations a table determines, with proof and noise margin."""
-    from recombine.cli.own_options import Asking
+    from recombine.cli.options import CertifyOptions
     from recombine.tables import foresight
 
-    return _answer(words, Asking, foresight.certify, summary(certify))
+    return _answer(words, CertifyOptions, foresight.certify, summary(certify))
 
 
 def forecast(words: list[str]) -> int:
     """Predict unmeasured combinations: values, how certain they are, where a model will fail."""
-    from recombine.cli.own_options import Forecasting
+    from recombine.cli.options import ForecastOptions
     from recombine.tables import foresight
 
-    return _answer(words, Forecasting, foresight.forecast, summary(forecast))
+    return _answer(words, ForecastOptions, foresight.forecast, summary(forecast))
 
 
 def plan(words: list[str]) -> int:
     """Suggest what to measure next, with the expected gain of each measurement."""
-    from recombine.cli.own_options import Planning
+    from recombine.cli.options import PlanOptions
     from recombine.tables import foresight
 
-    return _answer(words, Planning, foresight.plan, summary(plan))
+    return _answer(words, PlanOptions, foresight.plan, summary(plan))
 
 
 def split(words: list[str]) -> int:
     """Split a table into training and test combinations of certified difficulty."""
-    from recombine.cli.own_options import Splitting
+    from recombine.cli.options import SplitOptions
     from recombine.cli.terminal import print_json, show
     from recombine.tables import split as splits
 
-    table, options = _open(words, Splitting, "split", summary(split))
+    table, options = _open(words, SplitOptions, "split", summary(split))
     if options.ladder:
-        made = splits.ladder(table, **taken(splits.ladder, options))
-        folders = [options.out / f"rung{at}" for at in range(1, len(made) + 1)]
+        parts = splits.ladder(table, **arguments_for(splits.ladder, options))
+        folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
     else:
-        made = [splits.split(table, **taken(splits.split, options))]
+        parts = [splits.split(table, **arguments_for(splits.split, options))]
         folders = [options.out]
-    answers = [_write_split(s, folder) for s, folder in zip(made, folders, strict=True)]
+    answers = [_write_split(part, folder) for part, folder in zip(parts, folders, strict=True)]
     if options.json:
         print_json(answers if options.ladder else answers[0])
     else:
-        for s, folder in zip(made, folders, strict=True):
-            show(f"{s}\nFiles: {folder}/train.csv, test.csv and certificate.json")
+        for part, folder in zip(parts, folders, strict=True):
+            show(f"{part}\nFiles: {folder}/train.csv, test.csv and certificate.json")
     return 0
 
 
@@ -106,7 +106,7 @@ def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: s
     from recombine.cli.terminal import print_json, say, show
 
     table, options = _open(words, kind, ask.__name__, about)
-    answer = ask(table, **taken(ask, options))
+    answer = ask(table, **arguments_for(ask, options))
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
         say(f"{len(answer.queries):,} combinations are in {options.cells}")
@@ -120,7 +120,7 @@ def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: s
     return 0
 
 
-def _write_split(made: Split, folder: Path) -> dict[str, Any]:
+def _write_split(split: Split, folder: Path) -> dict[str, Any]:
     """Write a split as plain files, and return its certificate."""
     import json
 
@@ -128,17 +128,17 @@ def _write_split(made: Split, folder: Path) -> dict[str, Any]:
 
     if folder.exists() and not folder.is_dir():
         raise Refused(f"--out needs a folder; {folder} is a file.")
-    write(folder / "train.csv", rows_of(made.train).write_csv())
-    write(folder / "test.csv", rows_of(made.test).write_csv())
+    write(folder / "train.csv", rows_of(split.train).write_csv())
+    write(folder / "test.csv", rows_of(split.test).write_csv())
     answer = {
-        "kind": made.kind,
-        "order": made.order,
-        "share": made.share,
-        "train": len(made.train.cells),
-        "test": len(made.test.cells),
-        "determined": made.determined,
-        "margin": made.margin,
-        "proof": made.proof,
+        "kind": split.kind,
+        "order": split.order,
+        "share": split.share,
+        "train": len(split.train.cells),
+        "test": len(split.test.cells),
+        "determined": split.determined,
+        "margin": split.margin,
+        "proof": split.proof,
         "folder": str(folder),
     }
     write(folder / "certificate.json", json.dumps(answer, indent=1))

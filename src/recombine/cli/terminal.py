@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 MANY_CLAIMS = 40  # a report of more prints counts instead of a table
 
-COLOR = {
-    "holds": "green",
-    "does not hold": "red",
-    "inconclusive": "yellow",
-    "not enough data": "bright_black",
-}
-
-LONGEST = 2000  # letters of a sentence
+LONGEST = 2000  # characters of a warning
 WIDTH = 120  # columns where there is no terminal
 
 
@@ -231,7 +224,7 @@ def show_run(records: Mapping[str, Record], *, every_score: bool = False) -> Non
     from rich.table import Table
     from rich.text import Text
 
-    from recombine.cli.talk import groups, sentence
+    from recombine.cli.describe import groups, sentence
 
     for name, record in records.items():
         console = out()
@@ -260,33 +253,33 @@ def show_sweep(records: Sequence[Record]) -> None:
 
     from recombine.core.score import is_share
     from recombine.report.columns import short_list
+    from recombine.report.conditions import varying
     from recombine.report.numbers import mean, mean_span
 
     done = [r for r in records if r.status == "done"]
     if not done:
         return
-    fields = dict.fromkeys(name for r in done for name in r.config)
-    varying = [k for k in fields if len({repr(r.config.get(k)) for r in done}) > 1]
+    experiment = done[0].experiment
+    fields = varying([r.config for r in done], experiment)
     groups: dict[str, list[Record]] = {}
     for r in done:
-        groups.setdefault(repr([r.config.get(k) for k in varying]), []).append(r)
-    names = short_list(done[0].scores, done[0].experiment)
-    shares = [is_share(name, done[0].experiment) for name in names]
-    about = f" · {done[0].size} · mean, 95 % interval over seeds"
-    styled((done[0].experiment, "bold"), about)
+        groups.setdefault(repr([r.config.get(name) for name in fields]), []).append(r)
+    names = short_list(done[0].scores, experiment)
+    shares = [is_share(name, experiment) for name in names]
+    styled((experiment, "bold"), f" · {done[0].size} · mean, 95 % interval over seeds")
     table = Table(box=None)
-    for column in [*varying, "seeds"]:
+    for column in [*fields, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
         table.add_column(plain(name), justify="right")
     for group in groups.values():
-        values_of = [plain(str(group[0].config.get(k))) for k in varying]
+        values = [plain(str(group[0].config.get(name))) for name in fields]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
-            f"{mean(values)} {mean_span(values, share=share)}".strip()
-            for values, share in zip(columns, shares, strict=True)
+            f"{mean(seeds)} {mean_span(seeds, share=share)}".strip()
+            for seeds, share in zip(columns, shares, strict=True)
         ]
-        table.add_row(*values_of, str(len(group)), *cells)
+        table.add_row(*values, str(len(group)), *cells)
     out().print(table)
 
 
@@ -295,13 +288,13 @@ def show_report(judged: Sequence[Judged]) -> None:
     from recombine.report.bibliography import papers
     from recombine.report.outcomes import tally
     from recombine.report.published import published
-    from recombine.runs.judge import once
+    from recombine.runs.judge import one_per_claim
 
     shown = [j for j in judged if j.verdict.seeds]
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            outcomes = [j.verdict.outcome for j in once(shown) if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in one_per_claim(shown) if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(outcomes)))
             styled((label, "bold"), f": {len(outcomes)} claims: {counts}")
@@ -327,6 +320,7 @@ def show_claims(judged: Sequence[Judged]) -> None:
     from rich.text import Text
 
     from recombine.report.numbers import measured
+    from recombine.report.outcomes import LOOKS
     from recombine.report.published import published
 
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
@@ -336,7 +330,7 @@ def show_claims(judged: Sequence[Judged]) -> None:
         v = j.verdict
         numbers = " ".join(dict.fromkeys(measured(*v.numbers)))
         ours = Text.assemble(f"{numbers}\n", (plain(v.why), "dim"))
-        verdict = Text(v.outcome, style=f"bold {COLOR.get(v.outcome, '')}")
+        verdict = Text(v.outcome, style=f"bold {LOOKS[v.outcome].color}")
         if agreement := published().agreement(j):
             verdict.append(f"\n{agreement}", style="dim" if agreement == "agrees" else "bold")
         paper = plain(j.claim.paper) or "–"

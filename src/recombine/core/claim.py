@@ -307,7 +307,8 @@ def claim(
       full size was tried
     """
     if experiment not in EXPERIMENTS:
-        raise nearest("experiment", experiment, EXPERIMENTS)
+        problem = nearest("experiment", experiment, EXPERIMENTS)
+        raise Refused(f"{problem} Define or import the experiment before its claims.")
     stochastic = EXPERIMENTS[experiment].stochastic
     bounded = above is not None or below is not None
     least = LEAST if stochastic else 1

@@ -27,4 +27,5 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> Refused:
     close = get_close_matches(short, names, n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     listed = ", ".join(names if len(names) <= MOST else [*names[:3], f"… ({len(names)} in all)"])
-    return Refused(f"There is no {kind} {short!r}.{hint} Known: {listed or 'none'}.")
+    listed = f"Known: {listed}" if names else "There are none yet"
+    return Refused(f"There is no {kind} {short!r}.{hint} {listed}.")

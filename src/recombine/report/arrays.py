@@ -1,4 +1,4 @@
-"""Arrays of an experiment as the schema of scores says: maps, images, curves and matrices."""
+"""Drawings of arrays, as the schema of scores declares: maps, images, curves and matrices."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from markupsafe import Markup
 
 from recombine.core.score import Score, schema
-from recombine.report.chart import lines
 from recombine.report.conditions import Condition
+from recombine.report.curves import curves
 from recombine.report.grid import plane
-from recombine.report.maps import TOP, Images, color_bar, heat_map, images
+from recombine.report.maps import TOP, Images, color_key, heat_map, images
 from recombine.runs.record import Record
 
 Read = Callable[[Record], dict[str, Any]]
-Runs = list[tuple[Record, dict[str, Any]]]  # with arrays, in order of seed
+Runs = list[tuple[Record, dict[str, Any]]]  # records with their arrays, in order of seed
 SIDES = {"id": ("seen", "seen"), "ood": ("held out", "held")}
-RANGE = ((0.0, "0: perfect"), (1.0, "1: a constant answer"), (TOP, f"≥ {TOP:g}"))
+RANGE = {0.0: "0: perfect", 1.0: "1: a constant answer", TOP: f"≥ {TOP:g}"}
 
 
 @dataclass(frozen=True)
 class Key:
-    """What the colors of one kind of map mean."""
+    """Title, description and color scale of one kind of drawing."""
 
     title: str
     about: str
@@ -33,15 +33,15 @@ class Key:
 
 @dataclass(frozen=True)
 class Chart:
-    """Drawings of one array: one of all conditions together, or one per condition."""
+    """Drawings of one array: one for all conditions, or one per condition."""
 
     key: Key
-    drawings: list[tuple[str, Markup]]  # condition or "", and its drawing
+    drawings: list[tuple[str, Markup]]  # condition (or "") and drawing
 
 
 @dataclass(frozen=True)
 class Cards:
-    """Maps and images per condition, charts of the other arrays, and what is missing."""
+    """Maps and images per condition, charts of other arrays, and remarks on missing arrays."""
 
     cards: list[tuple[str, list[Markup]]] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)
@@ -50,16 +50,16 @@ class Cards:
 
 
 def draw_arrays(
-    experiment: str, split: Sequence[Condition], read: Read, damage: Mapping[str, str]
+    experiment: str, conditions: Sequence[Condition], read: Read, damage: Mapping[str, str]
 ) -> Cards:
-    """Draw every array of an experiment's runs as its `Score` declares, without knowing its name.
+    """Draw every array of an experiment's runs as its `Score` declares.
 
-    Maps and images make one card per condition; curves and matrices are charts apart.
+    Maps and images form one card per condition; curves and matrices are separate charts.
     """
-    runs = {c.label: [(r, a) for r in c.done if (a := read(r))] for c in split}
-    names = list(dict.fromkeys(k for some in runs.values() for _, a in some for k in a))
+    runs = {c.label: [(r, a) for r in c.done if (a := read(r))] for c in conditions}
+    names = list(dict.fromkeys(k for seeds in runs.values() for _, a in seeds for k in a))
     declared = {n: score for n in names if (score := schema(n, experiment)) is not None}
-    cards: dict[str, list[Markup]] = {c.label: [] for c in split}
+    cards: dict[str, list[Markup]] = {c.label: [] for c in conditions}
     result = Cards()
     for name, score in declared.items():
         if score.draw in ("map", "matrix") and (maps := _maps(name, score, runs)):
@@ -71,43 +71,45 @@ def draw_arrays(
                 cards[label].append(drawing)
         elif score.draw == "curve":
             result.charts.append(_curves(name, score, runs))
-    for label, some in runs.items():
-        if some:
-            cards[label].extend(_images(label, declared, some[0][1]))
+    for label, seeds in runs.items():
+        if seeds:
+            cards[label].extend(_images(label, declared, seeds[0][1]))
     result.cards.extend((label, drawings) for label, drawings in cards.items() if drawings)
-    result.missing.extend(_missing(split, runs, damage))
+    result.missing.extend(_missing(conditions, runs, damage))
     return result
 
 
 def _missing(
-    split: Sequence[Condition], runs: Mapping[str, Runs], damage: Mapping[str, str]
+    conditions: Sequence[Condition], runs: Mapping[str, Runs], damage: Mapping[str, str]
 ) -> list[str]:
-    """Say which arrays could not be read, and which were not kept."""
+    """Report arrays that cannot be read, were added by a rerun, or were not stored."""
     sentences = [
-        f"The arrays of {c.label}, seed {r.seed}, were left out: {damage[r.id]}"
-        for c in split
+        f"The arrays of {c.label}, seed {r.seed}, are left out: {damage[r.id]}"
+        for c in conditions
         for r in c.done
         if r.id in damage
     ]
-    reruns = [r for some in runs.values() for r, _ in some if not r.arrays]
+    reruns = [r for seeds in runs.values() for r, _ in seeds if not r.arrays]
     if reruns:
         seeds = sorted({r.seed for r in reruns})
         which = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-        total = sum(len(c.done) for c in split)
+        total = sum(len(c.done) for c in conditions)
         sentences.append(
-            f"Maps and images come from a rerun of {len(reruns)} of {total} "
-            f"runs ({which}), whose arrays were added later; scores are those of the records."
+            f"Maps and images come from a later rerun of {len(reruns)} of {total} runs ({which}); "
+            "scores come from the original runs."
         )
-    lost = [c.label for c in split if not runs[c.label] and any(r.arrays for r in c.done)]
+    lost = [c.label for c in conditions if not runs[c.label] and any(r.arrays for r in c.done)]
     if lost:
-        which = "any condition" if len(lost) == len(split) else ", ".join(lost)
-        sentences.append(f"No arrays were kept for {which}, so maps and images are left out.")
+        which = "any condition" if len(lost) == len(conditions) else ", ".join(lost)
+        sentences.append(
+            f"There are no maps and images, because no arrays were stored for {which}."
+        )
     return sentences
 
 
 def _maps(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart | None:
     """Draw the mean over seeds of a map or matrix for each condition, on one color scale."""
-    tables = {label: table for label, some in runs.items() if (table := _mean(name, score, some))}
+    tables = {label: table for label, seeds in runs.items() if (table := _mean(name, score, seeds))}
     if not tables:
         return None
     relative = all(t.relative for t in tables.values())
@@ -126,40 +128,40 @@ def _maps(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart | None:
     ]
     about += " divided by that of a constant answer" if relative else ""
     about += "; mean over seeds"
-    about += "".join({f", {words}" for _, _, words in flat.values() if words})
+    about += "".join({f", {remark}" for _, _, remark in flat.values() if remark})
     about += "; held-out combinations are outlined" * any(not s.all() for _, s, _ in flat.values())
-    marks = RANGE if relative else ((low, f"{low:.3g}"), (high, f"{high:.3g}"))
+    labels = RANGE if relative else {low: f"{low:.3g}", high: f"{high:.3g}"}
     colored = any(cells.ndim == 2 for cells, _, _ in flat.values())
-    bar = color_bar(low, high, marks) if colored else Markup()
+    bar = color_key(low, high, labels) if colored else Markup()
     return Chart(Key(name.replace("_", " "), about, bar), drawings)
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A table averaged over seeds, with the first seed's support and names of axes."""
+    """A table averaged over seeds, with the support and axis names of the first seed."""
 
     values: Any
     support: Any
     axes: Sequence[str]
-    relative: bool  # divided by the score that the schema names
+    relative: bool  # to the score that the schema names
 
 
-def _mean(name: str, score: Score, some: Runs) -> Mean | None:
-    with_it = [(r, a) for r, a in some if name in a and np.ndim(a[name])]
-    if not with_it:
+def _mean(name: str, score: Score, seeds: Runs) -> Mean | None:
+    seeds = [(r, a) for r, a in seeds if name in a and np.ndim(a[name])]
+    if not seeds:
         return None
-    first = with_it[0][1]
+    first = seeds[0][1]
     shape = first[name].shape
-    with_it = [(r, a) for r, a in with_it if a[name].shape == shape]
+    seeds = [(r, a) for r, a in seeds if a[name].shape == shape]
     beside = {key: np.asarray(first[key]) for key in score.companions(name) if key in first}
     support = next(
         (b for b in beside.values() if b.dtype == bool and b.shape == shape), np.ones(shape, bool)
     )
-    scales = [_divisor(score, r, support) for r, _ in with_it]
+    scales = [_divisor(score, r, support) for r, _ in seeds]
     relative = bool(score.per) and all(s is not None for s in scales)
     tables = [
         np.asarray(a[name], dtype=np.float64) / (s if relative else 1.0)
-        for (_, a), s in zip(with_it, scales, strict=True)
+        for (_, a), s in zip(seeds, scales, strict=True)
     ]
     axes = _axes(shape, beside) if score.draw == "matrix" else _factors(len(shape), beside)
     return Mean(np.mean(tables, axis=0), support, axes, relative)
@@ -183,41 +185,43 @@ def _are_words(array: Any) -> bool:
 
 
 def _divisor(score: Score, record: Record, support: Any) -> Any:
-    """Return what a map is divided by: a score on seen cells, its like on held-out ones."""
-    seen, held = (record.scores.get(score.per.replace("*", side)) for side in ("id", "ood"))
-    if not score.per or not (seen or held):
+    """Return the scores to divide a map by: one for seen cells, one for held-out cells."""
+    seen, held_out = (record.scores.get(score.per.replace("*", side)) for side in ("id", "ood"))
+    if not score.per or not (seen or held_out):
         return None
-    return np.where(support, seen or held or 1.0, held or seen or 1.0)
+    return np.where(support, seen or held_out or 1.0, held_out or seen or 1.0)
 
 
 def _curves(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart:
     """Draw a one-dimensional array as one line per condition."""
     arrays = {
-        label: [a for _, a in some if np.ndim(a.get(name, 0)) == 1] for label, some in runs.items()
+        label: [a for _, a in seeds if np.ndim(a.get(name, 0)) == 1]
+        for label, seeds in runs.items()
     }
     series = {
-        label: [(range(len(a[name])), a[name]) for a in some] for label, some in arrays.items()
+        label: [(range(len(a[name])), a[name]) for a in seeds] for label, seeds in arrays.items()
     }
     labels = {
         tuple(map(str, a[key]))
-        for some in arrays.values()
-        for a in some
+        for seeds in arrays.values()
+        for a in seeds
         for key in score.companions(name)
         if key in a and _are_words(np.asarray(a[key]))
     }
-    about = score.about or name.replace("_", " ")
-    drawing = lines(
-        {label: some for label, some in series.items() if some},
+    title = name.replace("_", " ")
+    about = score.about or title
+    drawing = curves(
+        {label: seeds for label, seeds in series.items() if seeds},
         x="" if len(labels) == 1 else "index",
-        y=score.unit or name.replace("_", " "),
+        y=f"{title} ({score.unit})" if score.unit else title,
         alt=f"{about}, for {', '.join(series)}.",
         names=next(iter(labels)) if len(labels) == 1 else (),
     )
-    return Chart(Key(name.replace("_", " "), about, Markup()), [("", drawing)])
+    return Chart(Key(title, about, Markup()), [("", drawing)])
 
 
 def _images(label: str, declared: Mapping[str, Score], arrays: Mapping[str, Any]) -> list[Markup]:
-    """Draw images of the first seed, below the targets that the schema puts beside them."""
+    """Draw images of the first seed, each below the target that the schema declares beside it."""
     targets = {c for n, s in declared.items() if s.draw == "images" for c in s.companions(n)}
     groups: dict[str, list[Images]] = {}
     for name, score in declared.items():
@@ -227,7 +231,8 @@ def _images(label: str, declared: Mapping[str, Score], arrays: Mapping[str, Any]
         model = np.asarray(arrays[name])
         truth = next((b for b in beside if b.shape == model.shape and b.dtype.kind != "U"), None)
         places = next((b for b in beside if b is not truth and len(b) == len(model)), None)
-        if not (model.ndim == 3 or (model.ndim == 4 and model.shape[1] == 3)):
+        color = model.ndim == 4 and model.shape[1] == 3
+        if not model.size or not (model.ndim == 3 or color):
             continue
         base, _, side = name.rpartition("_")
         title, kind = SIDES.get(side, (name.replace("_", " "), ""))

@@ -1,4 +1,4 @@
-"""The papers: who wrote them, where they are published, and what they say."""
+"""The papers: their authors, venues and main claims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAPERS = Path(__file__).parents[1] / "papers"
 
 @dataclass(frozen=True)
 class Paper:
-    """One entry of `papers/papers.toml`; a family of our own has no authors and no preprint."""
+    """One entry of `papers/papers.toml`; a family of our own has neither authors nor preprint."""
 
     key: str
     title: str
@@ -22,19 +22,19 @@ class Paper:
     venue: str
     year: int
     arxiv: str
-    idea: str  # what it claims, in one sentence
-    finding: str  # what we measured, with places for numbers
+    idea: str  # its claim, in one sentence
+    finding: str  # our result, with placeholders for numbers
     summary: str
     figures: tuple[str, ...]
 
     @property
     def ours(self) -> bool:
-        """Whether it is a family of our own instead of a paper."""
+        """Whether it is a family of our own claims instead of a paper."""
         return not self.authors
 
     @property
     def label(self) -> str:
-        """The short name, with the year of the key.
+        """Authors and year, in short.
 
         >>> papers()["liang2025"].label, papers()["lippl2025"].label, papers()["foresight"].label
         ('Liang et al. 2025', 'Lippl & Stachenfeld 2025', 'Foresight (ours)')
@@ -47,14 +47,14 @@ class Paper:
 
     @property
     def link(self) -> str:
-        """The address of the preprint, or the page of the docs."""
+        """The address of the preprint, or the page in the docs."""
         if self.ours:
             return f"docs/{self.key}.md"
         return f"https://arxiv.org/abs/{self.arxiv}"
 
     @property
     def names(self) -> str:
-        """The authors as they sign.
+        """The authors' full names.
 
         >>> papers()["lippl2025"].names
         'Samuel Lippl, Kim Stachenfeld'
@@ -63,7 +63,7 @@ class Paper:
 
     @property
     def bibtex(self) -> str:
-        """The entry for a bibliography; empty for a family of our own."""
+        """The BibTeX entry; empty for a family of our own."""
         if self.ours:
             return ""
         kind = "inproceedings" if self.venue else "misc"
@@ -82,7 +82,7 @@ class Paper:
 
 @cache
 def papers() -> dict[str, Paper]:
-    """Read the papers, by the name of their package."""
+    """Read all papers; the keys are the names of their packages."""
     text = (PAPERS / "papers.toml").read_text(encoding="utf-8")
     return {key: _paper(key, entry) for key, entry in tomllib.loads(text).items()}
 

@@ -1,4 +1,4 @@
-"""Cards: what the page shows of a claim and of a paper."""
+"""Cards: the content of the page for one claim and for one paper."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from recombine.report.outcomes import LOOKS, Count, Look, tally
 from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
-from recombine.runs.judge import Judged, once
+from recombine.runs.judge import Judged, one_per_claim
 from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
-FINDINGS = 6  # on a paper's card
-UNBROKEN = "\N{NON-BREAKING HYPHEN}"
+FINDINGS = 6  # at most, on a paper's card
+HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One named run of a claim: what it changes, its records, and its row on the page."""
+    """One named run of a claim: the fields it changes, its row in the results, and its records."""
 
     name: str
     changes: str
-    place: str
-    records: list[tuple[int, str, str]]  # seed, id, link
+    row_id: str
+    records: list[tuple[int, str, str]]  # seed, record id, link
 
 
 @dataclass(frozen=True)
 class ClaimCard:
-    """One claim beside its verdict, with everything that led to it."""
+    """One claim with its verdict and the evidence for it."""
 
     judged: Judged
-    mark: str
+    id: str
     axis: Markup | None
     runs: list[Run]
-    figures: list[tuple[str, str]]  # title, place on the page
-    place: str
+    figures: list[tuple[str, str]]  # title, id
+    section_id: str
     agreement: str  # with the published verdict
     source: str  # file:line
     source_link: str
@@ -59,25 +59,25 @@ class ClaimCard:
 
     @property
     def look(self) -> Look:
-        """How its outcome is shown."""
+        """How the page displays its outcome."""
         return LOOKS[self.judged.verdict.outcome]
 
     @property
     def bound(self) -> str:
-        """What its number measures and must be: the reason of its verdict up to the bound."""
+        """The measured quantity and its bound, from the reason of its verdict."""
         stated = re.match(r".*, needed [^;(]*", self.judged.verdict.why)
-        return re.sub(r"(?<=\de)-", UNBROKEN, stated[0].strip()) if stated else ""
+        return re.sub(r"(?<=\de)-", HYPHEN, stated[0].strip()) if stated else ""
 
     @property
     def command(self) -> str:
-        """What reruns it."""
+        """The command that reruns it."""
         size = "" if self.judged.size == "quick" else f" --size {self.judged.size}"
         return f"recombine reproduce {self.claim.name}{size}"
 
 
 @dataclass(frozen=True)
 class PaperCard:
-    """One paper: what it says, how its claims came out, and its most telling figure."""
+    """One paper: its summary, the outcomes of its claims, and one figure."""
 
     key: str
     paper: Paper | None
@@ -90,12 +90,12 @@ class PaperCard:
 
     @property
     def claim_count(self) -> int:
-        """How many claims it has; one that was judged at two sizes counts once."""
+        """The number of claims; one that was judged at two sizes counts once."""
         return len({c.claim.name for c in self.claims})
 
     @property
     def experiment_count(self) -> int:
-        """How many experiments were run, at whatever sizes."""
+        """The number of experiments, regardless of size."""
         return len({s.name for s in self.sections})
 
     @property
@@ -104,13 +104,8 @@ class PaperCard:
         return self.paper.label if self.paper else self.key
 
     @property
-    def hero_mark(self) -> str:
-        """The place of its hero figure, drawn only once."""
-        return self.hero.mark if self.hero else ""
-
-    @property
     def title(self) -> str:
-        """Its title, or the name of its package."""
+        """Its title, or the name of its package without one."""
         return self.paper.title if self.paper else self.key
 
 
@@ -120,40 +115,35 @@ def claim_card(
     store: Store,
     page: Path | None,
 ) -> ClaimCard:
-    """Collect what the page shows of one claim."""
+    """Collect the content of a claim's card."""
     claim, verdict = judged.claim, judged.verdict
     section = sections.get((claim.experiment, judged.size))
     kind, source = LOOKS[verdict.outcome].kind, source_of(claim)
     return ClaimCard(
         judged=judged,
-        mark=claim_anchor(judged),
+        id=anchor("claim", claim.name, *[judged.size] * (judged.size != "quick")),
         axis=verdict_axis(verdict, published_number(claim.paper), kind),
         runs=_runs(judged, section, store, page),
-        figures=[(_title(p.caption), p.mark) for p in section.pictures] if section else [],
-        place=section.mark if section else "",
+        figures=[(_title(p.caption), p.id) for p in section.pictures] if section else [],
+        section_id=section.id if section else "",
         agreement=published().agreement(judged),
         source=f"{source[0].name}:{source[1]}" if source else "",
         source_link=_source_link(source[0], page) if source else "",
     )
 
 
-def claim_anchor(judged: Judged) -> str:
-    """Name a claim's place on the page."""
-    return anchor("claim", judged.claim.name, *([] if judged.size == "quick" else [judged.size]))
-
-
 def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section]) -> PaperCard:
-    """Collect what the page shows of one paper; its card names at most six findings."""
+    """Collect the content of a paper's card; its findings are headlines, if it has any."""
     paper = papers().get(key)
-    counted = once(c.judged for c in claims)
-    single = [c for c in claims if c.judged in counted]
-    headlines = [c for c in single if c.claim.role == "headline"]
+    judged = one_per_claim(c.judged for c in claims)
+    distinct = [c for c in claims if c.judged in judged]
+    headlines = [c for c in distinct if c.claim.role == "headline"]
     records = [r for s in sections for c in s.conditions for r in c.records]
     return PaperCard(
         key=key,
         paper=paper,
-        tally=tally([j.verdict.outcome for j in counted]),
-        findings=(headlines or single)[:FINDINGS],
+        tally=tally([j.verdict.outcome for j in judged]),
+        findings=(headlines or distinct)[:FINDINGS],
         hero=_hero(paper, sections),
         claims=list(claims),
         sections=list(sections),
@@ -162,7 +152,7 @@ def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section
 
 
 def published_number(text: str) -> float | None:
-    """Read the published number where it is a single one, or the result of a written sum.
+    """Read a published number if it is a single one, or the result of a written sum.
 
     >>> published_number("0.951"), published_number("0.951 - 0.895 = 0.056")
     (0.951, 0.056)
@@ -185,17 +175,17 @@ def _title(caption: str) -> str:
 
 def _hero(paper: Paper | None, sections: Sequence[Section]) -> Picture | None:
     """Choose the figure of a paper's card: the first of its list that could be drawn, or any."""
-    drawn = {(s.name, p.mark): p for s in sections for p in s.pictures}
-    for wish in paper.figures if paper else ():
-        experiment, _, title = wish.partition(": ")
-        for (name, mark), picture in drawn.items():
-            if name == experiment and mark.endswith(anchor(title)):
+    drawn = [(s.name, picture) for s in sections for picture in s.pictures]
+    for choice in paper.figures if paper else ():
+        experiment, _, title = choice.partition(": ")
+        for name, picture in drawn:
+            if name == experiment and picture.id.endswith(anchor(title)):
                 return picture
-    return next(iter(drawn.values()), None)
+    return drawn[0][1] if drawn else None
 
 
 def _runs(judged: Judged, section: Section | None, store: Store, page: Path | None) -> list[Run]:
-    """List a claim's runs: the fields that they change, and the records that decided it."""
+    """List a claim's runs with the records that decided it."""
     experiment = EXPERIMENTS[judged.claim.experiment]
     rows = {c.key: (i, c) for i, c in enumerate(section.conditions)} if section else {}
     folder, runs = _link(store.root / experiment.name, page), []
@@ -210,7 +200,7 @@ def _runs(judged: Judged, section: Section | None, store: Store, page: Path | No
             Run(
                 name=condition.label if condition else name.replace("_", " "),
                 changes="" if changes == name else changes,
-                place=f"{section.mark}-{i}" if section and condition else "",
+                row_id=f"{section.id}-{i}" if section and condition else "",
                 records=[
                     (r.seed, r.id, folder and f"{folder}/{quote(r.id)}.json") for r in records
                 ],
@@ -220,12 +210,12 @@ def _runs(judged: Judged, section: Section | None, store: Store, page: Path | No
 
 
 def _source_link(file: Path, page: Path | None) -> str:
-    """Link to a source file of the folder one works in; an installed package is only named."""
+    """Link to a source file below the working directory; other files are only named."""
     return _link(file, page) if file.is_relative_to(Path.cwd()) else ""
 
 
 def _link(path: Path, page: Path | None) -> str:
-    """Write the address of a file as seen from the page."""
+    """Return the relative address of a file, as seen from the page."""
     if page is None:
         return ""
     return quote(os.path.relpath(path, page.parent).replace(os.sep, "/"))

@@ -1,4 +1,4 @@
-"""Colors: names of the page's inks, and color maps for values, without matplotlib."""
+"""Colors: variables of the page's style sheet, and color maps for values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Inks of the page, with what they are where there is no page.
+# Colors of the page, with fallbacks for drawings outside it.
 INK, MUTED, PAPER = "currentColor", "var(--muted, #777)", "var(--paper, #fff)"
 SEEN, HELD = "var(--seen, #2767a8)", "var(--held, #c04f27)"
 LINES = tuple(f"var(--line-{i}, currentColor)" for i in range(8))
 
-# Knots at equal distances. In "error", lightness rises steadily and neither end is black or white.
+# Equidistant knots. In "error", lightness increases and neither end is black or white.
 KNOTS = {
     "error": "2f059648039f6001a67501a88a09a59e199db02991c03a83cd4a76da5a6ae56b5def7c51f79044fca338"
     "feb82cfcd025f6e826",
@@ -22,7 +22,7 @@ KNOTS = {
     "diverging": "0530612065ab4393c392c5ded1e5f0f7f6f6fddbc7f4a582d6604db2172b67001f",
     "gray": "000000ffffff",
 }
-GAP = (128, 128, 128, 64)  # an error that was not measured: neither a low nor a high one
+GAP = (128, 128, 128, 64)  # an error that was not measured: gray, unlike low and high errors
 
 
 @cache
@@ -35,9 +35,9 @@ def _table(name: str) -> NDArray[np.uint8]:
 
 
 def paint(values: Any, name: str, low: float, high: float) -> Any:
-    """Color values as RGBA bytes; those outside `low` and `high` have the color of the end.
+    """Map values to RGBA bytes; those outside `low` and `high` have the color of the nearer end.
 
-    Values that are not numbers are transparent; missing errors are a translucent gray.
+    Missing values are transparent; in "error" they are a translucent gray.
 
     >>> paint([0.0, 9.0, np.nan], "gray", 0, 1).tolist()
     [[0, 0, 0, 255], [255, 255, 255, 255], [0, 0, 0, 0]]

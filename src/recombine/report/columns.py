@@ -1,4 +1,4 @@
-"""Columns: the scores that a short table shows, chosen by the schema, with one dot per seed."""
+"""Columns of the results table: a few scores, chosen by the schema, with one dot per seed."""
 
 from __future__ import annotations
 
@@ -14,24 +14,28 @@ from recombine.report.conditions import Condition
 from recombine.report.numbers import mean, mean_span
 from recombine.report.scale import scale_of
 
-COLUMNS = 4  # of the table with dots; the folded table has all scores
+COLUMNS = 4  # at most; a folded table has all scores
 SIDES = {"id": "seen", "ood": "held"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One quantity of the results table: a score, or one on seen and on held-out combinations."""
+    """One score, or a pair of scores on seen and held-out combinations."""
 
     title: str
     about: str
     better: str
     axis: Markup
-    cells: list[tuple[list[tuple[str, str, str]], Markup]]  # (side, mean, interval), and dots
+    cells: list[
+        tuple[list[tuple[str, str, str]], Markup]
+    ]  # per condition: (side, mean, interval) and dots
 
 
-def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]) -> list[Column]:
-    """Draw the scores that a short table shows: one dot per seed, one row per condition."""
-    names = list(dict.fromkeys(k for c in split for r in c.done for k in r.scores))
+def columns(
+    experiment: str, conditions: Sequence[Condition], claims: Sequence[Claim]
+) -> list[Column]:
+    """Draw the scores of the results table, one row per condition."""
+    names = list(dict.fromkeys(k for c in conditions for r in c.done for k in r.scores))
     groups: dict[str, list[tuple[str, str]]] = {}
     for name in short_list(names, experiment, claims):
         base, _, side = name.rpartition("_")
@@ -40,10 +44,10 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
     drawn = []
     for title, sides in sorted(groups.items(), key=lambda group: -len(group[1]))[:COLUMNS]:
         sides.sort(key=lambda side: side[0] != "seen")
-        values = [c.values(name) for c in split for _, name in sides]
+        values = [c.values(name) for c in conditions for _, name in sides]
         score = schema(sides[0][1], experiment) or Score(sides[0][1])
         mark = 1.0 if score.unit.startswith("of a constant") else None
-        every = [v for some in values for v in some]
+        every = [v for seeds in values for v in seeds]
         log = False if score.unit.startswith("share") else None
         scale = scale_of([*every, *([1.0] if mark else [])], 8, 128, log=log)
         cells = [
@@ -55,7 +59,7 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
                 ],
                 strip([(kind or "plain", c.values(name)) for kind, name in sides], scale, mark),
             )
-            for c in split
+            for c in conditions
         ]
         about = score.about or score.unit
         drawn.append(Column(spelled(title), about, score.better, strip_axis(scale), cells))
@@ -63,10 +67,7 @@ def columns(experiment: str, split: Sequence[Condition], claims: Sequence[Claim]
 
 
 def short_list(names: Iterable[str], experiment: str, claims: Sequence[Claim] = ()) -> list[str]:
-    """Choose the scores for tables that have room for a few.
-
-    Those declared as summary; else those that claims are decided by; else the first ones.
-    """
+    """Choose a few scores: those declared as summary, or that decide claims, or the first ones."""
     names = list(names)
     summary = [n for n in names if (score := schema(n, experiment)) is not None and score.summary]
     rules = [c.check for c in claims if isinstance(c.check, Rule)]

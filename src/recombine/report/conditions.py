@@ -1,4 +1,4 @@
-"""Conditions: the runs of one configuration, with the name that its paper or a claim gives them."""
+"""Conditions: runs grouped by configuration, with names from the paper or its claims."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
 
 from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS, Experiment, Training, field_types
 from recombine.core.registry import NAMES
-from recombine.runs.record import DONE, Record, jsonable
+from recombine.runs.record import DONE, Record, defaults, jsonable
 
 Config = Mapping[str, Any]
 
@@ -24,11 +24,11 @@ class Condition:
 
     label: str
     records: tuple[Record, ...]
-    key: str = ""  # its configuration as text
+    key: str = ""  # the configuration as text
 
     @cached_property
     def done(self) -> list[Record]:
-        """The runs that have scores."""
+        """The finished runs."""
         return [r for r in self.records if r.status == DONE]
 
     @property
@@ -41,12 +41,12 @@ class Condition:
         return [r.scores[score] for r in self.done if score in r.scores]
 
 
-def conditions(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[Condition]:
-    """Group the runs of one experiment at one size by configuration, and name each group.
+def group_runs(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[Condition]:
+    """Group the runs of one experiment at one size by configuration, and label each group.
 
-    The name under which the paper's figures show a configuration comes first, then a claim's name
-    for its run, then few fields, leaving out those at their most common value. Conditions of one
-    name are set apart by the fields in which they differ. Those that claims run are listed first.
+    The label is the configuration's name in the paper's figures, or else its name in a claim, or
+    else the values of a few fields, without those at their most common value. Equal labels are
+    extended by the fields that differ. Conditions that claims use come first.
     """
     experiment = EXPERIMENTS.get(records[0].experiment)
     groups: dict[str, list[Record]] = {}
@@ -55,25 +55,25 @@ def conditions(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[
     configs = {key: json.loads(key) for key in groups}
     telling = _telling_fields([*configs.values()], experiment)
     from_claims = _claimed_names(claims, records[0].size, experiment)
-    bare = records[0].experiment.rpartition(".")[2].replace("_", " ")
+    plain_name = records[0].experiment.rpartition(".")[2].replace("_", " ")
     usual = _usual([*configs.values()], telling)
     labels = {
         key: _paper_name(records[0].experiment, config)
         or from_claims.get(key, "")
         or _label(config, telling, usual)
-        or bare
+        or plain_name
         for key, config in configs.items()
     }
     for label, count in Counter(labels.values()).items():
         if count > 1:
             same = [configs[key] for key in groups if labels[key] == label]
-            apart = _telling_fields(same, experiment)
+            differing = _telling_fields(same, experiment)
             for key, config in configs.items():
                 if labels[key] == label:
-                    labels[key] = f"{label}, {_label(config, apart)}"
-    split = [Condition(labels[key], tuple(group), key) for key, group in groups.items()]
+                    labels[key] = f"{label}, {_label(config, differing)}"
+    conditions = [Condition(labels[key], tuple(group), key) for key, group in groups.items()]
     order = _order([*configs.values()], telling, experiment)
-    return sorted(split, key=lambda c: (c.key not in from_claims, order(configs[c.key])))
+    return sorted(conditions, key=lambda c: (c.key not in from_claims, order(configs[c.key])))
 
 
 def varying(configs: Sequence[Config], experiment: str) -> list[str]:
@@ -84,27 +84,22 @@ def varying(configs: Sequence[Config], experiment: str) -> list[str]:
 
 
 def key_of(config: Config, experiment: Experiment | None) -> str:
-    """Write a config as text; a record from before a field was added has the field's default."""
-    defaults = _defaults(experiment.config) if experiment else {}
-    return json.dumps(defaults | dict(config), sort_keys=True)
-
-
-@cache
-def _defaults(config: type) -> dict[str, Any]:
-    return jsonable(config())
+    """Write a config as text; fields that an old record lacks have their default."""
+    default = defaults(experiment.config) if experiment else {}
+    return json.dumps(default | dict(config), sort_keys=True)
 
 
 def _paper_name(experiment: str, config: Config) -> str:
     try:
         return NAMES[experiment](config) if experiment in NAMES else ""
-    except KeyError:  # a value that the paper's figures do not know
+    except KeyError:  # a value that the paper's figures do not name
         return ""
 
 
 def _claimed_names(
     claims: Sequence[Claim], size: str, experiment: Experiment | None
 ) -> dict[str, str]:
-    """Find the most common name that claims give to each configuration they run, or ""."""
+    """Map the configurations that claims use to their most common name in claims, or ""."""
     votes: dict[str, Counter[str]] = {}
     for claim in claims:
         for name, run in claim.runs(size).items():
@@ -117,7 +112,7 @@ def _claimed_names(
 
 
 def _automatic(name: str) -> bool:
-    """Tell whether a run's name was made of the fields that it changes, or is a mere number.
+    """Return whether a run's name was derived from its changed fields, or is a number.
 
     >>> _automatic("depth=2"), _automatic("1e-05"), _automatic("depth 2")
     (True, True, False)
@@ -126,9 +121,9 @@ def _automatic(name: str) -> bool:
 
 
 def _telling_fields(configs: Sequence[Config], experiment: Experiment | None) -> list[str]:
-    """Choose few fields that tell all configurations apart.
+    """Choose a few fields that distinguish all configurations.
 
-    Words come before numbers, and these before how the training is done.
+    Text fields come before numbers, and options of training come last.
     """
     differ = varying(configs, experiment.name if experiment else "")
     training = {f.name for f in fields(Training)}
@@ -142,7 +137,7 @@ def _telling_fields(configs: Sequence[Config], experiment: Experiment | None) ->
 
 
 def _label(config: Config, telling: Sequence[str], usual: Config | None = None) -> str:
-    """Write the values of the telling fields: the first always, the others where not usual."""
+    """Write the values of these fields: the first always, the others if unusual."""
     values = [(f, config.get(f)) for f in telling]
     unusual = [
         (f, v) for i, (f, v) in enumerate(values) if i == 0 or usual is None or v != usual.get(f)
@@ -151,7 +146,7 @@ def _label(config: Config, telling: Sequence[str], usual: Config | None = None) 
 
 
 def _words(field: str, value: Any) -> str:
-    """Write the value of a field.
+    """Write a field and its value for a label.
 
     >>> _words("decoder", "one_hot"), _words("depth", 2), _words("bias", True), _words("x", None)
     ('one hot', 'depth 2', 'bias', 'no x')
@@ -162,17 +157,17 @@ def _words(field: str, value: Any) -> str:
 
 
 def _usual(configs: Sequence[Config], telling: Sequence[str]) -> Config:
-    """Return the most common value of each field; the first one listed where counts are equal."""
+    """Return the most common value of each field; the first of equally common ones."""
     counts = {f: Counter(json.dumps(c.get(f)) for c in configs) for f in telling}
     return {f: json.loads(count.most_common(1)[0][0]) for f, count in counts.items()}
 
 
 def _order(configs: Sequence[Config], telling: Sequence[str], experiment: Experiment | None) -> Any:
-    """Order conditions by their telling fields: listed words as listed, numbers by size."""
+    """Return a sort key: options in the order of their type, numbers by value."""
     options = _options(experiment)
     rest = [f for f in varying(configs, experiment.name if experiment else "") if f not in telling]
 
-    def place(config: Config) -> list[tuple[int, float, str]]:
+    def sort_key(config: Config) -> list[tuple[int, float, str]]:
         keys = []
         for f in [*telling, *rest]:
             value, listed = config.get(f), options.get(f, ())
@@ -180,11 +175,11 @@ def _order(configs: Sequence[Config], telling: Sequence[str], experiment: Experi
             keys.append((listed.index(value) if value in listed else 99, number, str(value)))
         return keys
 
-    return place
+    return sort_key
 
 
 def _options(experiment: Experiment | None) -> dict[str, tuple[Any, ...]]:
-    """List the fields of an experiment's config in order, with the words each may take."""
+    """List the fields of an experiment's config in order, each with its literal options."""
     if experiment is None:
         return {}
     hints = field_types(experiment.config)

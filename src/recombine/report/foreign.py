@@ -1,4 +1,4 @@
-"""Figures from elsewhere: a matplotlib figure, as of a plugin, becomes SVG for a page."""
+"""Figures of matplotlib, which plugins may return, as SVG."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def svg(figure: Any, name: str = "figure", alt: str = "") -> str:
-    """Write a matplotlib figure as SVG without a style sheet, on white; its ids come from `name`.
+    """Convert a matplotlib figure to SVG on white, without a style sheet; `name` salts its ids.
 
-    The same figure gives the same text; two figures of one page need two names.
+    The same figure gives the same text. Figures on one page need different names.
     """
     import matplotlib as mpl
 
@@ -24,7 +24,7 @@ def svg(figure: Any, name: str = "figure", alt: str = "") -> str:
         figure.savefig(stream, format="svg", metadata=no_metadata)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
-    # Names of groups and pictures, to which nothing refers; equal pictures would share theirs.
+    # Ids of groups and images: nothing refers to them, and equal images would share one.
     text = re.sub(r"<g id=\"[^\"]*\"", "<g", text)
     text = re.sub(r"(<image [^>]*?) ?id=\"image[0-9a-f]*\"", r"\1", text)
     text = re.sub(r"\s*<style.*?</style>", "", text, flags=re.DOTALL)  # it would style the page
@@ -52,5 +52,5 @@ def size(figure: Any) -> tuple[float, float]:
 
 
 def _hundredths(attribute: re.Match[str]) -> str:
-    """Cut coordinates to hundredths of a pixel and lines to spaces."""
+    """Round coordinates down to hundredths of a pixel and join lines."""
     return re.sub(r"(\.\d\d)\d+", r"\1", attribute[0]).replace("\n", " ")

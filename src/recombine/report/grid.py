@@ -1,4 +1,4 @@
-"""Grids: which cells of a table are held out, and the lines around them."""
+"""Grids: outlines of held-out cells, and tables reduced to two factors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Segment = tuple[tuple[float, float], tuple[float, float]]
 
 
 def outline(support: Mask) -> list[Segment]:
-    """List the segments around held-out cells, in cell coordinates where a cell is ±½ wide.
+    """List the segments around held-out cells; cell (i, j) spans i ± ½ and j ± ½.
 
     >>> support = np.ones((3, 3), dtype=bool)
     >>> support[1, 1] = False
@@ -41,7 +41,7 @@ def outline(support: Mask) -> list[Segment]:
 
 
 def stretches(row: Mask) -> list[tuple[int, int]]:
-    """Find the half-open stretches of true values.
+    """Return the half-open ranges of consecutive true values.
 
     >>> stretches(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]
@@ -51,9 +51,9 @@ def stretches(row: Mask) -> list[tuple[int, int]]:
 
 
 def plane(table: Table, support: Mask) -> tuple[Table, Mask, str]:
-    """Average a table over all but its first two factors, and say so in words.
+    """Average a table over all but its first two factors; also return a remark that says so.
 
-    A cell of the plane counts as held out if any combination in it is.
+    A cell counts as held out if any of its combinations is.
     """
     table, support = np.asarray(table, dtype=np.float64), np.asarray(support, dtype=bool)
     if table.shape != support.shape or not table.size:
@@ -65,7 +65,7 @@ def plane(table: Table, support: Mask) -> tuple[Table, Mask, str]:
     if not rest:
         return table, support, ""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Mean of empty slice")  # no query falls into the cell
+        warnings.filterwarnings("ignore", "Mean of empty slice")  # a cell without queries
         mean = np.nanmean(table, axis=rest)
     others = "the third factor" if len(rest) == 1 else f"the other {len(rest)} factors"
     return mean, np.asarray(support.all(axis=rest)), f"mean over {others}"

@@ -48,7 +48,7 @@ def markdown(judged: Sequence[Judged]) -> str:
 
 
 def _origin(key: str) -> list[str]:
-    """Say of a family of our own that it is no paper."""
+    """Mark a family of our own claims as such."""
     paper = papers().get(key)
     if paper is None or not paper.ours:
         return []

@@ -1,11 +1,13 @@
-"""Marks: text, lines and points as SVG, by pixels from the upper left corner."""
+"""Marks: text, lines, points and images as SVG, in pixels from the upper left corner."""
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,8 @@ from numpy.typing import NDArray
 from recombine.report.colors import INK, PAPER
 from recombine.report.scale import Scale
 
-Dash = Literal["", "dashed", "dotted"]
-DASHES: dict[Dash, str] = {"dashed": "4 3", "dotted": "1 2"}
+Dash = Literal["", "dashed"]
+CHARACTER = 6.4  # pixels of an average character of a label
 
 
 def text(
@@ -29,10 +31,10 @@ def text(
     turned: bool = False,
     clear: bool = False,
 ) -> str:
-    """Write text whose lines are centered at `y`; it begins, is centered or ends at `x`.
+    """Write text that is centered vertically at `y` and starts, is centered or ends at `x`.
 
-    - turned: write upwards
-    - clear: clear what is below the letters, for a label on its line
+    - turned: rotate it to read upwards
+    - clear: put the page's color around the letters, for a label on top of its line
     """
     if not words:
         return ""
@@ -52,18 +54,28 @@ def text(
 
 
 def line(points: str, color: str, width: float = 1.0, alpha: float = 1.0, dash: Dash = "") -> str:
-    """Draw a path without filling it."""
+    """Stroke a path."""
     faint = f' stroke-opacity="{alpha:g}"' if alpha < 1 else ""
-    broken = f' stroke-dasharray="{DASHES[dash]}"' if dash else ""
+    broken = ' stroke-dasharray="4 3"' if dash else ""
     return f'<path d="{points}" stroke="{color}" stroke-width="{width:g}"{faint}{broken}/>'
+
+
+def image(pixels: Any, x: float, y: float, width: float, height: float) -> str:
+    """Embed an array of bytes (rows, columns[, channels]) as an image with sharp pixels."""
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(stream, format="PNG")
+    data = base64.b64encode(stream.getvalue()).decode()
+    return (
+        f'<image x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" '
+        f'preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+    )
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one kind: marks, a line through them, or both.
-
-    - style: characters among `o s D ^ v x | _` for marks and `-` for a line
-    """
+    """Points with one label: markers, a line through them, or both, as `Axes.plot` takes them."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
@@ -77,30 +89,30 @@ class Series:
     label: str | None
 
     def draw(self, across: Scale, up: Scale) -> str:
-        """Write the points that are numbers."""
+        """Draw the points that are finite."""
         finite = np.isfinite(self.x) & np.isfinite(self.y)
         xs, ys = across.many(self.x[finite]), up.many(self.y[finite])
         return self.at(list(zip(xs, ys, strict=True)))
 
     def at(self, points: Sequence[tuple[float, float]]) -> str:
-        """Write the line and the marks through pixels."""
+        """Draw the line and the markers at these pixels."""
         parts = []
         if "-" in self.style and points:
             path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
             parts.append(line(path, self.color, self.width, self.alpha, self.dash))
-        if mark := self.style.replace("-", ""):
-            parts.append(self._marks(mark, points))
+        if marker := self.style.replace("-", ""):
+            parts.append(self._markers(marker, points))
         return "".join(parts)
 
-    def _marks(self, mark: str, points: Sequence[tuple[float, float]]) -> str:
-        half, width = self.size / 2, self.width
+    def _markers(self, marker: str, points: Sequence[tuple[float, float]]) -> str:
+        half = self.size / 2
         strokes = {"|": f"m0 {-half:g}v{2 * half:g}", "_": f"m{-half:g} 0h{2 * half:g}"}
         cross = f"m{-half:g} {-half:g}l{2 * half:g} {2 * half:g}m0 {-2 * half:g}"
         strokes["x"] = f"{cross}l{-2 * half:g} {2 * half:g}"
-        if mark in strokes:
-            path = "".join(f"M{x:g} {y:g}{strokes[mark]}" for x, y in points)
-            return line(path, self.color, width, self.alpha)
-        shapes = "".join(_shape(mark, x, y, half) for x, y in points)
+        if marker in strokes:
+            path = "".join(f"M{x:g} {y:g}{strokes[marker]}" for x, y in points)
+            return line(path, self.color, self.width, self.alpha)
+        shapes = "".join(_shape(marker, x, y, half) for x, y in points)
         if self.hollow:
             ink = f'fill="none" stroke="{self.color}" stroke-opacity="{self.alpha:g}"'
         else:
@@ -108,18 +120,17 @@ class Series:
         return f"<g {ink}>{shapes}</g>"
 
 
-def _shape(mark: str, x: float, y: float, half: float) -> str:
-    if mark == "o":
+def _shape(marker: str, x: float, y: float, half: float) -> str:
+    if marker == "o":
         return f'<circle cx="{x:g}" cy="{y:g}" r="{half:g}"/>'
-    if mark == "s":
+    if marker == "s":
         return (
             f'<rect x="{x - half:g}" y="{y - half:g}" width="{2 * half:g}" height="{2 * half:g}"/>'
         )
-    wide = 1.4 * half if mark == "D" else half
+    wide = 1.4 * half
     corners = {
         "D": ((-wide, 0), (0, -wide), (wide, 0), (0, wide)),
-        "^": ((-wide, half), (0, -half), (wide, half)),
-        "v": ((-wide, -half), (0, half), (wide, -half)),
-    }[mark]
+        "^": ((-half, half), (0, -half), (half, half)),
+    }[marker]
     points = " ".join(f"{x + a:.5g},{y + b:.5g}" for a, b in corners)
     return f'<polygon points="{points}"/>'

@@ -1,4 +1,4 @@
-"""Numbers and intervals as text, in tables, pages and the terminal."""
+"""Numbers and intervals as text, for tables, pages and the terminal."""
 
 from __future__ import annotations
 
@@ -34,24 +34,12 @@ def span(interval: Sequence[float] | None) -> str:
     return f"[{number(interval[0])}, {number(interval[1])}]"
 
 
-def brief(value: float) -> str:
-    """Write a number for a sentence: two significant digits and a true minus sign.
-
-    >>> brief(0.6313), brief(-0.1002), brief(0.00259), brief(2667.0), brief(0.99), brief(1.0)
-    ('0.63', '−0.10', '0.0026', '2,700', '0.99', '1')
-    """
-    if value in (0, 1) or not isfinite(value):
-        return number(value) if value != 1 else "1"
-    decimals = 1 - floor(log10(abs(value)) + 1e-12)
-    return f"{round(value, decimals):,.{max(0, decimals)}f}".replace("-", "−")
-
-
 def measured(
     value: float | None, interval: Sequence[float] | None, *bounds: float | None
 ) -> tuple[str, str]:
-    """Write a number and its interval to the same decimal, two significant digits of its width.
+    """Write a number and its interval, rounded to two significant digits of the width.
 
-    More decimals are written where an end would be rounded onto or across a bound.
+    More decimals are written if an end would otherwise be rounded onto or across a bound.
 
     >>> measured(0.1196, (-0.00298, 0.2421)), measured(4.711, (2.115, 7.307))
     (('0.12', '[0.00, 0.24]'), ('4.7', '[2.1, 7.3]'))
@@ -73,25 +61,25 @@ def measured(
 
 
 def mean(values: Sequence[float]) -> str:
-    """Write the mean of some values."""
-    import numpy as np  # lists of names and papers do without it
+    """Write a mean."""
+    import numpy as np  # `recombine list` does not need it
 
     return number(float(np.mean(values)) if len(values) else None)
 
 
 def mean_span(values: Sequence[float], *, share: bool = False) -> str:
-    """Write the interval of the mean of some values; empty for a single value.
+    """Write the interval of a mean; empty for a single value.
 
     >>> mean_span([1.0, 2.0, 3.0]), mean_span([1.0])
     ('[-0.484, 4.48]', '')
     """
-    from recombine.core.claim import interval  # SciPy, which few callers need
+    from recombine.core.claim import interval  # it imports SciPy, which few callers need
 
     return span(interval(values, share=share)) if len(values) > 1 else ""
 
 
 def tick(value: float) -> str:
-    """Write the label of a tick, with powers of ten where zeros would be many.
+    """Write the label of a tick, with a power of ten if it would have many zeros.
 
     >>> tick(100.0), tick(0.05), tick(1e-6), tick(2e-6), tick(-0.5), tick(200000.0)
     ('100', '0.05', '10⁻⁶', '2·10⁻⁶', '-0.5', '2·10⁵')

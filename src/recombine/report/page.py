@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from recombine.core import disk
 from recombine.core.claim import Role
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
@@ -15,33 +14,21 @@ from recombine.report.bibliography import papers
 from recombine.report.cards import claim_card, paper_card
 from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
-from recombine.report.sections import MOST, Section, dates, processors, section
+from recombine.report.sections import Section, dates, processors, section
 from recombine.runs.discover import load_figures
-from recombine.runs.judge import Judged, once
+from recombine.runs.judge import Judged, one_per_claim
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
 
 MEANING = {
-    "smoke": "runs of seconds: they show that everything works and decide nothing",
-    "quick": "a reduction for two CPU cores, not the paper's own settings",
+    "smoke": "runs of a few seconds that test the code; they decide nothing",
+    "quick": "reduced settings for two CPU cores",
     "paper": "the paper's own settings",
 }
 
 
-def write(path: Path, text: str) -> None:
-    """Write a report in one move, so that nobody reads half of it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        disk.replace(path, text.encode())
-    except OSError as problem:
-        raise Refused(
-            f"The report cannot be written to {path} ({problem.strerror}). "
-            "Name a file in a folder that you may write to."
-        ) from problem
-
-
 def runs_of(path: Path) -> int:
-    """Read how many runs a page shows; 0 if it is not there or not a report."""
+    """Return the number of runs in an existing report; 0 if there is none."""
     try:
         head = path.read_text(encoding="utf-8", errors="replace")[:2000]
     except OSError:
@@ -53,9 +40,9 @@ def runs_of(path: Path) -> int:
 def page(
     store: Store, records: Sequence[Record], judged: Sequence[Judged], where: Path | None = None
 ) -> str:
-    """Write one self-contained HTML page: papers first, then claims, then every experiment.
+    """Return one self-contained HTML page: papers first, then claims, then experiments.
 
-    The same records give the same page. Links to records and source files need `where`, the place
+    The same records give the same page. Links to records and source files need `where`, the path
     of the page.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -88,7 +75,7 @@ def page(
             for key in order
         ],
         claims=len(cards),
-        tally=tally([j.verdict.outcome for j in once(judged)]),
+        tally=tally([j.verdict.outcome for j in one_per_claim(judged)]),
         looks=list(LOOKS.values()),
         roles=get_args(Role),
         sizes=[(s, MEANING.get(s, "")) for s in _sizes(records)],
@@ -96,14 +83,13 @@ def page(
         unfinished=sum(r.status != DONE for r in records),
         dates=dates(records),
         devices=processors(records),
-        most=MOST,
     )
 
 
 def _sections(
     store: Store, records: Sequence[Record], judged: Sequence[Judged]
 ) -> dict[tuple[str, str], Section]:
-    """Collect a section for every experiment and size, in the order of the registry."""
+    """Build a section for every experiment and size, in the order of the registry."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in records:
         groups.setdefault((r.experiment, r.size), []).append(r)

@@ -1,6 +1,7 @@
-"""Panels: axes with dots, lines, bars and images, written as SVG text in the page's colors.
+"""Panels: axes with markers, lines, bars and images, written as SVG in the page's colors.
 
-Names are matplotlib's where there is one. Places are pixels from the upper left corner.
+Methods have matplotlib's names where it has them. Positions of panels are in pixels from the upper
+left corner of the figure.
 """
 
 from __future__ import annotations
@@ -14,38 +15,36 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.report.chart import CHARACTER, dodge
 from recombine.report.colors import INK, MUTED, paint
 from recombine.report.grid import Segment
-from recombine.report.legend import Corner, Legend, Way
-from recombine.report.maps import image
-from recombine.report.marks import Dash, Series, line, text
+from recombine.report.labels import Corner, end_labels, legend
+from recombine.report.marks import CHARACTER, Dash, Series, image, line, text
 from recombine.report.numbers import tick
 from recombine.report.scale import Scale
 
 Values = float | Sequence[float] | NDArray[Any]
-Frame = Literal["open", "bottom", "closed", "none"]
+Way = Literal["x", "y"]
 
-MARGIN = 0.05  # of an axis, left free beyond the data
+MARGIN = 0.05  # share of an axis that is left free beyond the data
 
 
 @dataclass
 class Axis:
-    """One direction of a panel: its limits, ticks and words."""
+    """One axis of a panel: its limits, ticks and label."""
 
     limits: tuple[float | None, float | None] = (None, None)  # None follows the data
     log: bool = False
-    least: float = 0.0  # a tick here stands for all below
-    ticks: Sequence[float] | None = None  # None chooses round ones
-    names: Sequence[str] | None = None  # words for 0, 1, 2, …
+    least: float = 0.0  # values at or below this share a tick
+    ticks: Sequence[float] | None = None  # None chooses round values
+    names: Sequence[str] | None = None  # tick labels at 0, 1, 2, …
     format: Callable[[float], str] | None = None
     label: str = ""
     grid: bool = False
     extent: list[float] = field(default_factory=list)  # of the data
-    from_zero: bool = False  # no margin below bars
+    from_zero: bool = False  # bars start at the axis, without a margin
 
     def scale(self, start: float, end: float) -> Scale:
-        """Fit limits around the data, where none are set."""
+        """Map values to pixels; limits that are not set follow the data."""
         values = [v for v in self.extent if isfinite(v) and (v > 0 or not self.log)] or [1.0]
         low, high = min(values), max(values)
         room = (high / low) ** MARGIN if self.log else (high - low) * MARGIN
@@ -57,36 +56,35 @@ class Axis:
         )
         if first > last:
             first, last, start, end = last, first, end, start
-        if isclose(first, last, rel_tol=1e-12):  # rounding, no range
+        if isclose(first, last, rel_tol=1e-12):  # a range of rounding errors
             first, last = (first / 2, last * 2) if self.log else (first - 0.5, last + 0.5)
         return Scale(first, last, start, end, self.log)
 
     def marks(self, scale: Scale, count: int) -> list[tuple[float, str]]:
-        """List pixels and words of the ticks."""
+        """List the pixel and label of each tick."""
         if self.names is not None:
             return [(scale(i), name) for i, name in enumerate(self.names)]
         ticks = scale.ticks(count) if self.ticks is None else self.ticks
         room = 1e-9 * (scale.high - scale.low)
         inside = [t for t in ticks if scale.low - room <= t <= scale.high + room]
-        return [(scale(t), self._word(t)) for t in inside]
+        return [(scale(t), self._label(t)) for t in inside]
 
-    def _word(self, value: float) -> str:
+    def _label(self, value: float) -> str:
         if self.format is not None:
             return self.format(value)
         return f"≤ {tick(value)}" if value <= self.least * 1.001 and self.least else tick(value)
 
 
 class Axes:
-    """A panel: what is drawn on it, by data coordinates, and its two axes."""
+    """A panel with two axes; its methods draw in data coordinates."""
 
     def __init__(self, left: float, top: float, width: float, height: float) -> None:
         self.left, self.top, self.width, self.height = left, top, width, height
         self.x, self.y = Axis(), Axis()
         self.title, self.title_size, self.frame = "", 12.0, "open"
         self.series: list[Series] = []
-        self.marks: list[tuple[Way, float]] = []
         self._parts: list[Callable[[Scale, Scale], str]] = []
-        self._legend: Legend | None = None
+        self._legend: tuple[Corner, int, str] | None = None  # corner, columns, title
         self._label_ends = False
 
     def set(self, **changes: Any) -> None:
@@ -99,7 +97,7 @@ class Axes:
                 setattr(axis, {"lim": "limits"}.get(name[1:], name[1:]), value)
 
     def log(self, way: Way, least: float = 0.0) -> None:
-        """Make an axis logarithmic; the tick at `least` stands for all below."""
+        """Make an axis logarithmic; the tick at `least` also stands for smaller values."""
         axis = self.x if way == "x" else self.y
         axis.log, axis.least = True, least
 
@@ -117,11 +115,11 @@ class Axes:
         dash: Dash = "",
         label: str | None = None,
     ) -> None:
-        """Draw marks, a line through points, or both.
+        """Draw markers, a line through points, or both.
 
+        - style: one of `o s D ^ x | _` for markers, `-` for a line, or both, as in `o-`
+        - size, width: of the markers and of lines, in pixels
         - label: for the legend, or for the end of the line if `label_ends` is called
-        - style: characters among `o s D ^ v x | _` for marks and `-` for a line
-        - size, width: of the marks and of lines, in pixels
         """
         xs, ys = (np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in (x, y))
         series = Series(xs, ys, style, color, size, width, alpha, hollow, dash, label)
@@ -131,9 +129,8 @@ class Axes:
         self._parts.append(series.draw)
 
     def mark(self, way: Way, value: float, *, dash: Dash = "dashed", width: float = 1.0) -> None:
-        """Draw a dashed line across the panel at a value of one axis."""
+        """Draw a line across the panel at a value of one axis."""
         (self.x if way == "x" else self.y).extent.append(value)
-        self.marks.append((way, value))
         right, bottom = self.left + self.width, self.top + self.height
 
         def draw(across: Scale, up: Scale) -> str:
@@ -156,7 +153,7 @@ class Axes:
         alpha: float = 1.0,
         label: str | None = None,
     ) -> None:
-        """Draw a bar from zero along one axis; it stands at `at` on the other one."""
+        """Draw a bar from zero to `value` along one axis, centered at `at` on the other."""
         along, other = (self.x, self.y) if way == "x" else (self.y, self.x)
         along.from_zero = True
         along.extent += [0.0, value]
@@ -178,7 +175,7 @@ class Axes:
         self._parts.append(draw)
 
     def cells(self, shares: NDArray[Any], color: str) -> None:
-        """Fill unit squares [row, column] of a table with the opacity in it; zeros stay empty."""
+        """Fill the unit square of each [row, column] with an opacity from 0 to 1."""
         self.set(xlim=(0, shares.shape[1]), ylim=(shares.shape[0], 0), xticks=[], yticks=[])
         wide, tall = self.width / shares.shape[1], self.height / shares.shape[0]
         levels = np.ceil(np.clip(shares, 0, 1) * 40).astype(int)
@@ -204,9 +201,9 @@ class Axes:
         *,
         lower: bool = False,
     ) -> None:
-        """Fill the panel with a table [row, column], colored from low to high, or with RGB values.
+        """Fill the panel with an array [row, column] of values, colored from low to high, or RGB.
 
-        Cells are one unit wide, with their centers at whole numbers; `lower` has row 0 below.
+        Cells are one unit wide and centered at whole numbers; with `lower`, row 0 is at the bottom.
         """
         pixels = np.asarray(values)
         if pixels.ndim == 2:
@@ -223,7 +220,7 @@ class Axes:
         self._parts.append(lambda across, up: drawing)
 
     def outline(self, segments: Sequence[Segment], width: float = 1.4) -> None:
-        """Draw segments in white with a dark edge, to be seen on any color."""
+        """Draw segments in white with a dark edge, which stand out on any color."""
 
         def draw(across: Scale, up: Scale) -> str:
             path = "".join(
@@ -234,20 +231,18 @@ class Axes:
         self._parts.append(draw)
 
     def text(self, x: float, y: float, words: str, **style: Any) -> None:
-        """Write text at a point of the data."""
+        """Write text at a point in data coordinates."""
         self._parts.append(lambda across, up: text(across(x), up(y), words, **style))
 
-    def legend(
-        self, corner: Corner = "best", columns: int = 1, title: str = "", lift: float = 0.0
-    ) -> None:
-        """List the labels in a corner or above; `lift` moves the list upwards."""
-        self._legend = Legend(corner, columns, title, lift)
+    def legend(self, corner: Corner = "upper right", columns: int = 1, title: str = "") -> None:
+        """List the labels in a corner of the panel, or above it."""
+        self._legend = corner, columns, title
 
     def label_ends(self) -> None:
         """Write each label to the right of the panel, level with the last point of its series.
 
-        Labels that would meet are moved apart; a thin line then leads to the point. The figure
-        leaves room for them.
+        Labels that would overlap are moved apart and joined to their points by thin lines. The
+        figure needs free space for them.
         """
         self._label_ends = True
 
@@ -268,25 +263,27 @@ class Axes:
             rows = self.title.count("\n")
             at = self.top - 6 - 0.36 * self.title_size - 0.6 * self.title_size * rows
             parts.append(text(self.left, at, self.title, size=self.title_size))
-        parts.append(self._legend.svg(self, across, up) if self._legend else "")
-        parts += self._ends(across, up)
+        if self._legend:
+            parts.append(legend(self.series, self.left, self.top, self.width, *self._legend))
+        if self._label_ends:
+            parts.append(end_labels(self.series, across, up))
         return "".join(parts)
 
     def _axis(self, way: Way, scale: Scale) -> list[str]:
-        """Write ticks, grid and label of one axis."""
+        """Draw the ticks, grid and label of one axis."""
         axis = self.x if way == "x" else self.y
         right, bottom = self.left + self.width, self.top + self.height
         room = self.width / 42 if way == "x" else self.height / 32
         marks = axis.marks(scale, max(2, int(room)))
         color = MUTED if axis.names is None else INK
         parts, ticks = [], ""
-        for at, word in marks:
+        for at, tick_label in marks:
             if way == "x":
                 across, stub = f"M{at:g} {self.top:g}V{bottom:g}", f"M{at:g} {bottom:g}v3.5"
-                parts.append(text(at, bottom + 12, word, color=color, align="middle"))
+                parts.append(text(at, bottom + 12, tick_label, color=color, align="middle"))
             else:
                 across, stub = f"M{self.left:g} {at:g}H{right:g}", f"M{self.left:g} {at:g}h-3.5"
-                parts.append(text(self.left - 7, at, word, color=color, align="end"))
+                parts.append(text(self.left - 7, at, tick_label, color=color, align="end"))
             if axis.grid:
                 parts.append(line(across, MUTED, 0.8, 0.18))
             ticks += stub
@@ -294,52 +291,34 @@ class Axes:
             parts.append(line(ticks, MUTED, 0.8))
         style: dict[str, Any] = {"color": MUTED, "size": 12, "align": "middle"}
         if way == "x":
-            down = bottom + (28 if any(word for _, word in marks) else 12)
+            down = bottom + (28 if any(label for _, label in marks) else 12)
             parts.append(text(self.left + self.width / 2, down, axis.label, **style))
         else:
-            widest = max((len(word) for _, word in marks), default=0)
+            widest = max((len(label) for _, label in marks), default=0)
             x = max(self.left - 16 - CHARACTER * widest, 8.0)
             parts.append(text(x, self.top + self.height / 2, axis.label, turned=True, **style))
         return parts
 
-    def _ends(self, across: Scale, up: Scale) -> list[str]:
-        """Write labels at the ends of their series."""
-        labelled, ends = [], []
-        for s in self.series if self._label_ends else ():
-            numbers = np.flatnonzero(np.isfinite(s.x) & np.isfinite(s.y))
-            if s.label and len(numbers):
-                labelled.append(s)
-                ends.append((across(s.x[numbers[-1]]), up(s.y[numbers[-1]])))
-        right = self.left + self.width + 12
-        gaps = [13.5 * (1 + (s.label or "").count("\n")) + 2 for s in labelled]
-        levels = dodge([y for _, y in ends], self.top, self.top + self.height, gaps)
-        parts = []
-        for s, (x, y), level in zip(labelled, ends, levels, strict=True):
-            if abs(level - y) > 2 or right - x > 30:
-                parts.append(line(f"M{x + 5:g} {y:g}L{right - 3:g} {level:g}", s.color, 0.8, 0.6))
-            parts.append(text(right, level, s.label or "", color=s.color))
-        return parts
-
 
 class Figure:
-    """A drawing of fixed size: panels, and words between them."""
+    """A drawing of fixed size: panels, and text between them."""
 
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = round(width), round(height)
         self.parts: list[Axes | str] = []
 
     def place(self, left: float, top: float, width: float, height: float) -> Axes:
-        """Add a panel by pixels from the upper left corner."""
+        """Add a panel, placed in pixels from the upper left corner."""
         axes = Axes(left, top, width, height)
         self.parts.append(axes)
         return axes
 
     def words(self, x: float, y: float, words: str, **style: Any) -> None:
-        """Write text between panels; its style is that of `text`."""
+        """Write text between panels; `style` as for `marks.text`."""
         self.parts.append(text(x, y, words, **style))
 
     def legend(self, x: float, y: float, colors: Mapping[str, str]) -> None:
-        """Write labels in their colors, side by side."""
+        """Write labels side by side, each in its color."""
         for label, color in colors.items():
             self.words(x, y, f"● {label}", color=color, bold=True)
             x += 34 + CHARACTER * len(label)
@@ -349,18 +328,19 @@ class Figure:
         """Its panels."""
         return [part for part in self.parts if isinstance(part, Axes)]
 
-    def svg(self, name: str = "figure", alt: str = "") -> str:
-        """Write the figure as SVG for a page: its colors are the page's, its id is `name`."""
+    def svg(self, name: str = "", alt: str = "") -> str:
+        """Return the figure as SVG in the page's colors; `name` becomes its id."""
         label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+        identity = f' id="{name}"' if name else ""
         body = "".join(part if isinstance(part, str) else part.svg() for part in self.parts)
         return (
-            f'<svg id="{name}" xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
+            f'<svg{identity} xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
             f'height="{self.height}" viewBox="0 0 {self.width} {self.height}" fill="none" '
             f"{label}>{body}</svg>"
         )
 
     def _repr_svg_(self) -> str:
-        """Show the figure in a notebook, on white."""
+        """Show the figure on white in a notebook."""
         return self.svg().replace(
             ">",
             ' style="background: #fff; color: #222; font-family: sans-serif; '
@@ -376,19 +356,19 @@ def color_bar(
     width: float,
     height: float,
     colors: str,
-    ticks: dict[float, str],
+    labels: Mapping[float, str],
 ) -> None:
-    """Draw the key of a color map, with words at shares of its height."""
+    """Draw a color bar with labels, by the share of its height."""
     ramp = np.linspace(1, 0, 64)[:, None]
     figure.parts.append(image(paint(ramp, colors, 0, 1), left, top, width, height))
-    for share, word in ticks.items():
+    for share, label in labels.items():
         y = top + height * (1 - share)
         figure.parts.append(line(f"M{left + width:g} {y:g}h3.5", MUTED, 0.8))
-        figure.parts.append(text(left + width + 7, y, word, color=MUTED))
+        figure.parts.append(text(left + width + 7, y, label, color=MUTED))
 
 
 def decades(low: float, high: float, values: Sequence[float]) -> list[float]:
-    """Return shares of a logarithmic scale.
+    """Return where values lie on a logarithmic scale from 0 at `low` to 1 at `high`.
 
     >>> decades(1e-6, 1e-2, [1e-6, 1e-4, 1e-2])
     [0.0, 0.5, 1.0]

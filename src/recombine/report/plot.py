@@ -1,4 +1,4 @@
-"""Figures of papers: what several of them share, drawn on panels."""
+"""Plots that the figures of several papers share, drawn on panels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.error import Refused
-from recombine.report.grid import Mask, Table, outline, plane
-from recombine.report.maps import TOP
+from recombine.report.grid import Mask, Table, plane
+from recombine.report.maps import TOP, draw_map, fit_cells
 from recombine.report.panel import Axes, Figure, color_bar
 from recombine.runs.record import Record
 
@@ -25,9 +25,10 @@ def heat_maps(
     names: Sequence[str] = ("factor 1", "factor 2"),
     side: float = 190,
 ) -> Figure:
-    """Draw labelled maps of two factors side by side on one color scale.
+    """Draw labelled error maps over two factors side by side, on one color scale.
 
-    - columns: maps in a row, at most
+    - maps: a table of errors and a support for each label; more than two factors are averaged
+    - columns: largest number of maps in a row
     - names: of the two factors
     - side: of the largest map, in pixels
 
@@ -37,16 +38,14 @@ def heat_maps(
     if not flat or any(error.ndim != 2 for error, _ in flat.values()):
         raise Refused("heat_maps() needs one table or more, each with two factors or more.")
     columns = min(columns, len(flat))
-    sides = [_sides(error.shape, side) for error, _ in flat.values()]
+    sides = [fit_cells(error.shape, side) for error, _ in flat.values()]
     width, height = max(w for w, _ in sides) + 34, max(h for _, h in sides) + 62
     figure = Figure(columns * width + 112, ceil(len(flat) / columns) * height)
     for i, ((label, (error, support)), (w, h)) in enumerate(zip(flat.items(), sides, strict=True)):
         row, column = divmod(i, columns)
         axes = figure.place(column * width + 38, row * height + 26, w, h)
-        axes.imshow(error.T, "error", 0, TOP)
-        axes.outline(outline(support), 1.6)
+        draw_map(axes, error, support)
         axes.set(title=label if len(label) <= 30 else label[:29] + "…")
-        axes.set(xticks=_whole(error.shape[0]), yticks=_whole(error.shape[1]))
         if column == 0:
             axes.set(ylabel=f"← {names[1]}")
         if i + columns >= len(flat):
@@ -56,33 +55,17 @@ def heat_maps(
     return figure
 
 
-def _sides(shape: tuple[int, ...], longest: float) -> tuple[float, float]:
-    """Fit square cells into a square; a strip that would be too thin is stretched."""
-    unit = longest / max(shape)
-    return max(shape[0] * unit, longest / 4), max(shape[1] * unit, longest / 4)
-
-
-def _whole(count: int) -> list[int]:
-    """Choose up to six cells to count.
-
-    >>> _whole(28), _whole(3)
-    ([0, 5, 10, 15, 20, 25], [0, 1, 2])
-    """
-    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 10**9) if s * 6 >= count)
-    return list(range(0, count, step))
-
-
 def seed_rows(
     axes: Axes,
     rows: Mapping[str, Mapping[str, Sequence[float]]],
     colors: Mapping[str, str],
     center: Callable[[Sequence[float]], Any] = np.mean,
 ) -> None:
-    """Draw one row per condition with one dot per seed and a bar at the mean.
+    """Draw one row per condition, with one dot per seed and a bar at the mean.
 
-    - rows: by condition, then by series: one value per seed
-    - colors: of the series, which share a row in this order
-    - center: where the bar stands
+    - rows: for each condition and series, one value per seed
+    - colors: of the series, which are drawn within a row in this order
+    - center: function of the values that places the bar
     """
     step = 0.3 if len(colors) > 1 else 0.0
     for i, series in enumerate(rows.values()):
@@ -105,11 +88,11 @@ def score_panels(
     row: float,
     floor: float = -np.inf,
 ) -> Figure:
-    """Draw one panel per score, each as `seed_rows` does, with one row per group of records.
+    """Draw one panel per score with `seed_rows`, one row per group of records.
 
-    - scores: titles by score; a record has it as `{score}_{kind}`, or without a kind, for "ood"
+    - scores: titles by score; records have `{score}_{kind}`, or plain `{score}` for kind "ood"
     - kinds: labels and colors by kind
-    - left, row: pixels for the names of the groups, and per row
+    - left, row: pixels for the names of the groups, and for each row
     - floor: smaller values are drawn here
     """
     wide, gap, height = 160, 28, row * len(groups)
@@ -131,7 +114,7 @@ def score_panels(
 
 
 def spread(seeds: Sequence[int]) -> NDArray[np.float64]:
-    """Place seeds side by side between -½ and ½, so that equal values do not cover each other.
+    """Spread seeds evenly between -½ and ½, so that equal values do not overlap.
 
     >>> spread([7, 8, 9, 7]).tolist()
     [-0.5, 0.0, 0.5, -0.5]

@@ -1,4 +1,4 @@
-"""Scales: values become pixels along an axis, with round ticks."""
+"""Scales: map values to pixels along an axis, and choose round ticks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import ceil, floor, log10
 import numpy as np
 from numpy.typing import NDArray
 
-DECADES = 5  # a logarithmic axis is cut this far below its largest value
+DECADES = 5  # largest range of a logarithmic axis
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from values to pixels, linear or logarithmic; values outside are drawn at its ends."""
+    """A linear or logarithmic map from values to pixels; values outside are clipped."""
 
     low: float
     high: float
@@ -65,7 +65,7 @@ def scale_of(
     log: bool | None = None,
     pad: float = 0.06,
 ) -> Scale:
-    """Fit a scale around values; logarithmic by default if all are positive and spread widely.
+    """Fit a scale to values; by default it is logarithmic if they are positive and range widely.
 
     >>> scale_of([0.0, 1.0], 0, 100, pad=0)
     Scale(low=0.0, high=1.0, start=0, end=100, log=False)
@@ -90,6 +90,6 @@ def scale_of(
 
 
 def _round_step(least: float) -> float:
-    """Choose the smallest of 1, 2, 2.5 and 5 times a power of ten that is at least this large."""
+    """Return the smallest of 1, 2, 2.5 and 5 times a power of ten that is at least this large."""
     power = 10.0 ** floor(log10(least))
     return next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= least * 0.999)

@@ -1,4 +1,4 @@
-"""Sections: what the page shows of one experiment at one size."""
+"""Sections: the content of the page for one experiment at one size."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES, first_line
 from recombine.core.score import is_share
 from recombine.report.arrays import Cards, draw_arrays
-from recombine.report.chart import lines
 from recombine.report.columns import Column, columns
-from recombine.report.conditions import Condition, conditions, varying
+from recombine.report.conditions import Condition, group_runs, varying
+from recombine.report.curves import curves
 from recombine.report.numbers import mean, mean_span
 from recombine.report.panel import Figure
 from recombine.runs.record import DONE, Record, last_line
 from recombine.runs.store import Damaged, Store
 
-MOST = 24  # conditions of one experiment that are drawn; tables list all
-WIDE = 500  # figures wider than this span the page
-TALL = 420  # figures higher than this leave room for findings beside them on a card
-READABLE = 0.82  # text of 11 pixels stays above 9; small screens scroll what is wider
+MOST = 24  # conditions of an experiment that are plotted; tables list all
+WIDE = 500  # pixels; wider figures span the page
+TALL = 420  # pixels; beside taller figures there is room for findings on a card
+READABLE = 0.82  # smallest scale: text of 11 pixels stays above 9, and small screens scroll
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the paper's own, with its caption."""
+    """A figure that the paper's package draws, with its caption."""
 
-    mark: str
+    id: str
     caption: str
     drawing: Markup
     width: float
@@ -46,21 +46,21 @@ class Picture:
 
     @property
     def tall(self) -> bool:
-        """Whether much text fits beside it."""
+        """Whether a list of findings fits beside it."""
         return self.height > TALL
 
     @property
     def least(self) -> int:
-        """The width in pixels below which its text could not be read."""
+        """The smallest width in pixels at which its text is readable."""
         return round(READABLE * self.width)
 
     @property
-    def again(self) -> Markup:
-        """The drawing once more, by reference."""
+    def reference(self) -> Markup:
+        """A second copy of the drawing, by reference to the first."""
         return Markup(
             f'<svg viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" '
             f'height="{self.height:g}" role="img" aria-label="{escape(self.caption)}">'
-            f'<use href="#{self.mark}-drawing"/></svg>'
+            f'<use href="#{self.id}-drawing"/></svg>'
         )
 
 
@@ -69,7 +69,7 @@ class Section:
     """One experiment at one size."""
 
     name: str
-    mark: str
+    id: str
     size: str
     sentence: str
     conditions: list[Condition]
@@ -87,7 +87,7 @@ class Section:
 
     @property
     def two_sided(self) -> bool:
-        """Whether some scores are on seen and on held-out combinations."""
+        """Whether some scores distinguish seen and held-out combinations."""
         sides = [side for column in self.columns for cell, _ in column.cells for side, _, _ in cell]
         return any(sides)
 
@@ -98,18 +98,18 @@ class Section:
 
     @property
     def exact(self) -> bool:
-        """Whether its numbers do not depend on a seed."""
+        """Whether its numbers are independent of the seed."""
         experiment = EXPERIMENTS.get(self.name)
         return experiment is not None and not experiment.stochastic
 
     @property
     def seeds(self) -> int:
-        """How many different seeds were run."""
+        """The number of distinct seeds."""
         return len({r.seed for c in self.conditions for r in c.records})
 
 
 def anchor(*words: str) -> str:
-    """Write the id of a place on the page.
+    """Return an id for an element of the page.
 
     >>> anchor("liang2025.hidden_square", "quick")
     'liang2025-hidden-square-quick'
@@ -120,92 +120,94 @@ def anchor(*words: str) -> str:
 def section(
     store: Store, name: str, size: str, records: Sequence[Record], claims: Sequence[Claim]
 ) -> Section:
-    """Collect what the page shows of one experiment; its arrays are read once."""
+    """Collect the content of one experiment's section; its arrays are read once."""
     experiment = EXPERIMENTS.get(name)
     related = [c for c in claims if c.experiment == name]
-    split = conditions(records, related)
-    mark, drawn, damage = anchor(name, size), split[:MOST], dict[str, str]()
+    conditions = group_runs(records, related)
+    id, drawn, damage = anchor(name, size), conditions[:MOST], dict[str, str]()
     read = _reader(store, damage)
-    differ = varying([c.config for c in split], name)
+    differ = varying([c.config for c in conditions], name)
     return Section(
         name=name,
-        mark=mark,
+        id=id,
         size=size,
         sentence=experiment.sentence if experiment else "",
-        conditions=split,
+        conditions=conditions,
         drawn=drawn,
         columns=columns(name, drawn, related),
-        pictures=pictures(name, [r for c in split for r in c.done], read, mark),
+        pictures=pictures(name, [r for c in conditions for r in c.done], read, id),
         cards=draw_arrays(name, drawn, read, damage),
         curves=_training(drawn),
-        scores=_all_scores(split),
-        notes=_notes(split),
+        scores=_all_scores(conditions),
+        notes=_notes(conditions),
         failures=[
-            (c.label, r, last_line(r.error)) for c in split for r in c.records if r.status != DONE
+            (c.label, r, last_line(r.error))
+            for c in conditions
+            for r in c.records
+            if r.status != DONE
         ],
         provenance=_provenance(records),
         fields=differ,
-        shared=[(f, v) for f, v in split[0].config.items() if f not in differ],
+        shared=[(f, v) for f, v in conditions[0].config.items() if f not in differ],
     )
 
 
 def _reader(store: Store, damage: dict[str, str]) -> Callable[[Record], dict[str, Any]]:
-    """Read each record's arrays once; damaged ones count as none and are noted by id."""
-    known: dict[str, dict[str, Any]] = {}
+    """Read each record's arrays once; damaged ones are empty, with the reason in `damage`."""
+    cached: dict[str, dict[str, Any]] = {}
 
     def read(record: Record) -> dict[str, Any]:
-        if record.id not in known:
+        if record.id not in cached:
             try:
-                known[record.id] = store.arrays(record)
+                cached[record.id] = store.arrays(record)
             except Damaged as problem:
-                known[record.id] = {}
+                cached[record.id] = {}
                 damage[record.id] = str(problem)
-        return known[record.id]
+        return cached[record.id]
 
     return read
 
 
 def pictures(
-    name: str, records: Sequence[Record], read: Callable[[Record], dict[str, Any]], mark: str
+    name: str, records: Sequence[Record], read: Callable[[Record], dict[str, Any]], id: str
 ) -> list[Picture]:
-    """Draw the paper's own figures of an experiment; those without data are left out."""
+    """Draw the figures that are registered for an experiment; those without data are left out."""
     pictures = []
     for key, draw in FIGURES.items():
         experiment, _, title = key.partition(": ")
         if experiment == name and (figure := draw(records, read)) is not None:
-            here, caption = f"{mark}-{anchor(title)}", first_line(draw)
-            pictures.append(_picture(figure, here, caption))
+            pictures.append(_picture(figure, f"{id}-{anchor(title)}", first_line(draw)))
     return pictures
 
 
-def _picture(figure: Any, mark: str, caption: str) -> Picture:
-    """Write a figure of panels, or one of matplotlib, as SVG."""
-    name = f"{mark}-drawing"
+def _picture(figure: Any, id: str, caption: str) -> Picture:
+    """Convert a figure of panels, or of matplotlib, to SVG."""
+    name = f"{id}-drawing"
     if isinstance(figure, Figure):
         drawing = Markup(figure.svg(name, caption))
-        return Picture(mark, caption, drawing, figure.width, figure.height)
+        return Picture(id, caption, drawing, figure.width, figure.height)
     from recombine.report import foreign
 
-    return Picture(mark, caption, Markup(foreign.svg(figure, name, caption)), *foreign.size(figure))
+    return Picture(id, caption, Markup(foreign.svg(figure, name, caption)), *foreign.size(figure))
 
 
-def _training(split: Sequence[Condition]) -> Markup | None:
-    """Draw the training loss by step; None where no run has a history."""
+def _training(conditions: Sequence[Condition]) -> Markup | None:
+    """Draw the training loss by step; None if no run has a history."""
     losses = {
-        c.label: [(r.history["steps"], r.history["loss"]) for r in c.done if r.history.get("steps")]
-        for c in split
+        c.label: seeds
+        for c in conditions
+        if (seeds := [(h["steps"], h["loss"]) for r in c.done if (h := r.history).get("steps")])
     }
-    losses = {label: curves for label, curves in losses.items() if curves}
     if not losses:
         return None
     alt = f"Training loss by step for {', '.join(losses)}."
-    return lines(losses, x="training step", y="training loss", alt=alt, log=True)
+    return curves(losses, x="training step", y="training loss", alt=alt, log=True)
 
 
-def _all_scores(split: Sequence[Condition]) -> dict[str, Any]:
+def _all_scores(conditions: Sequence[Condition]) -> dict[str, Any]:
     """Tabulate every score by condition: its mean and interval over seeds."""
-    names = list(dict.fromkeys(k for c in split for r in c.done for k in sorted(r.scores)))
-    shares = [is_share(name, split[0].records[0].experiment) for name in names]
+    names = list(dict.fromkeys(k for c in conditions for r in c.done for k in sorted(r.scores)))
+    shares = [is_share(name, conditions[0].records[0].experiment) for name in names]
     rows = [
         (
             c.label,
@@ -215,29 +217,29 @@ def _all_scores(split: Sequence[Condition]) -> dict[str, Any]:
                 for values, share in zip(map(c.values, names), shares, strict=True)
             ],
         )
-        for c in split
+        for c in conditions
     ]
     return {"names": names, "rows": rows}
 
 
-def _notes(split: Sequence[Condition]) -> list[tuple[str, int, str]]:
-    """List distinct warnings with how many runs gave them, and which."""
+def _notes(conditions: Sequence[Condition]) -> list[tuple[str, int, str]]:
+    """List distinct warnings, each with the number of its runs and their conditions."""
     labels: dict[str, list[str]] = {}
-    for c in split:
+    for c in conditions:
         for r in c.records:
             for note in r.notes:
                 labels.setdefault(note, []).append(c.label)
-    return [(note, len(some), ", ".join(dict.fromkeys(some))) for note, some in labels.items()]
+    return [(note, len(runs), ", ".join(dict.fromkeys(runs))) for note, runs in labels.items()]
 
 
 def dates(records: Sequence[Record]) -> str:
-    """Write the first and the last day on which records were made."""
+    """Return the first and last day on which records were created."""
     days = sorted({r.created[:10] for r in records if r.created})
     return " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
 
 
 def processors(records: Sequence[Record]) -> str:
-    """Name the processors of the runs; older records do not have it."""
+    """List the processors of the runs; older records do not have this field."""
     counts = Counter(r.processor for r in records)
     unknown = counts.pop("", 0)
     if not counts:
@@ -247,22 +249,22 @@ def processors(records: Sequence[Record]) -> str:
 
 
 def _provenance(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Say where the numbers come from."""
+    """List the provenance of the numbers."""
     packages = sorted({" · ".join(f"{k} {v}" for k, v in r.versions.items()) for r in records})
     finished = sum(r.status == DONE for r in records)
     together = sorted({r.together for r in records})
     return [
         ("records", f"{len(records)}, of which {finished} finished"),
         ("seeds", ", ".join(str(s) for s in sorted({r.seed for r in records}))),
-        ("model scored", ", ".join(sorted({r.selection for r in records}))),
-        ("made", dates(records) or "–"),
+        ("evaluated model", ", ".join(sorted({r.selection for r in records}))),
+        ("created", dates(records) or "–"),
         ("commit", ", ".join(sorted({r.commit for r in records if r.commit})) or "–"),
         ("processor", processors(records)),
         ("versions", "; ".join(p for p in packages if p) or "–"),
         (
             "time",
-            f"{sum(r.wall_seconds for r in records):,.1f} s on the clock, "
-            f"{sum(r.cpu_seconds for r in records):,.1f} s of CPU, over all runs",
+            f"{sum(r.wall_seconds for r in records):,.1f} s of wall time and "
+            f"{sum(r.cpu_seconds for r in records):,.1f} s of CPU time over all runs",
         ),
         ("seeds trained together", ", ".join(map(str, together))),
     ]

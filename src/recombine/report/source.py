@@ -1,4 +1,4 @@
-"""Where a claim is written: its file and line."""
+"""The source of a claim: its file and line."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ WORDS = re.compile(
 )
 
 
-def source_of(claim: Claim) -> tuple[Path, int] | None:
-    """Find the function of a claim, or the call that registers it, beside its experiment."""
+def source_of(claim: Claim) -> Place | None:
+    """Find the function of a claim, or the call that registers it, in its experiment's package."""
     short_name = claim.name.partition(".")[2]
     home = sys.modules.get(EXPERIMENTS[claim.experiment].run.__module__)
     file = getattr(home, "__file__", None)
     if file is None:
         return None
-    words, patterns = _written(Path(file))
+    words, patterns = _index(Path(file))
     return words.get(short_name) or next(
         (place for pattern, place in patterns.items() if re.fullmatch(pattern, short_name)), None
     )
 
 
 @cache
-def _written(file: Path) -> tuple[dict[str, Place], dict[str, Place]]:
+def _index(file: Path) -> tuple[dict[str, Place], dict[str, Place]]:
     """Index the words of a package, or of a single file, that may be names of claims.
 
-    A function, or an argument `name=`, comes before other quoted words. Names with a part that is
-    filled in (`name=f"{table}_order"`) are patterns.
+    Functions and arguments `name=` take precedence over other quoted words. Formatted names
+    (`name=f"{table}_order"`) become patterns.
     """
     package = (file.parent / "__init__.py").exists()
     named: dict[str, Place] = {}

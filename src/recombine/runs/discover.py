@@ -1,4 +1,4 @@
-"""Discovery: plugins, which are modules whose import registers what they offer.
+"""Discovery of plugins: modules that register experiments and other entries when imported.
 
 Plugins are installed packages (entry points) or files; the papers of this package are plugins too.
 """
@@ -26,9 +26,9 @@ PAPERS = Path(__file__).parents[1] / "papers"
 
 Note = Callable[[str], None]
 
-_loaded: dict[str, str] = {}  # modules by plugin name
+_loaded: dict[str, str] = {}  # plugin name -> module
 _files: list[Path] = []
-_named: list[str] = []  # modules that a person named
+_modules: list[str] = []  # named with --plugin
 
 
 def load(note: Note | None = None) -> None:
@@ -77,7 +77,7 @@ def installed(note: Note) -> list[tuple[str, str, str]]:
 
 def foreign() -> bool:
     """Return whether there are plugins outside this package, which its index does not list."""
-    return bool(_files or _named) or any(source != "recombine" for *_, source in _entry_points())
+    return bool(_files or _modules) or any(source != "recombine" for *_, source in _entry_points())
 
 
 def load_plugin(text: str) -> str:
@@ -87,7 +87,7 @@ def load_plugin(text: str) -> str:
         if not all(part.isidentifier() for part in text.split(".")):
             raise Refused(f"A plugin is a file like mine.py or an installed module; got {text!r}.")
         _import(text)
-        _named.append(text)
+        _modules.append(text)
         return text
     if not path.is_file():
         raise Refused(f"There is no file {text!r}; pass the path of a file with experiments.")

@@ -1,4 +1,4 @@
-"""Judging: claims checked against the finished records of their own runs."""
+"""Judging: check claims against the finished records of their runs."""
 
 from __future__ import annotations
 
@@ -42,22 +42,11 @@ class Judged:
 
 
 def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
-    """Check a claim against the finished records of its own runs at one size.
+    """Check a claim against the finished records of its runs at one size.
 
     Smoke runs only test the code: their verdict has a number but decides nothing.
     """
     return _judge(claim, _index(records).get((claim.experiment, size), {}), size)
-
-
-def needed(size: str) -> set[str]:
-    """Return the ids of the runs that `reproduce` needs for all claims."""
-    runs = set()
-    for claim in CLAIMS.values():
-        experiment = EXPERIMENTS[claim.experiment]
-        for run in claim.runs(size).values():
-            cfg = experiment.configure(size, **run)
-            runs.update(ids(experiment, cfg, claim.planned(size), size))
-    return runs
 
 
 def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> list[Judged]:
@@ -73,8 +62,8 @@ def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> 
     return judged
 
 
-def once(judged: Iterable[Judged]) -> list[Judged]:
-    """Keep one verdict per claim: that of quick size, or else of the first size judged."""
+def one_per_claim(judged: Iterable[Judged]) -> list[Judged]:
+    """Keep one verdict per claim: the one at quick size, or else the first."""
     by_claim: dict[str, Judged] = {}
     for j in judged:
         if j.size == "quick" or j.claim.name not in by_claim:

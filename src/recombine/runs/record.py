@@ -62,16 +62,16 @@ class Record:
 
 
 def last_line(error: str) -> str:
-    """Return the sentence at the end of a traceback."""
+    """Return the message at the end of a traceback."""
     line = (error.strip() or "no reason was recorded").splitlines()[-1]
     return re.sub(r"^recombine\.[\w.]+: ", "", line)
 
 
-SCALARS = (str, bool, int, float)  # fields of these types need no search for values inside values
+SCALARS = (str, bool, int, float)  # fields of other types may be nested
 
 
 def jsonable(cfg: Any) -> dict[str, Any]:
-    """Write a config as plain JSON values; refuse numbers and text that JSON does not have."""
+    """Convert a config to plain JSON values; refuse numbers and text that JSON cannot express."""
     values = {f.name: getattr(cfg, f.name) for f in fields(cfg)}
     if not all(type(v) in SCALARS for v in values.values()):
         values = asdict(cfg)
@@ -90,13 +90,14 @@ def jsonable(cfg: Any) -> dict[str, Any]:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(values, default=str, allow_nan=False, ensure_ascii=False)
-    text.encode()  # half of a character cannot be written
+    text.encode()  # unpaired surrogates cannot be written
     plain: dict[str, Any] = json.loads(text)
     return plain
 
 
 @cache
-def _defaults(config: type) -> dict[str, Any]:
+def defaults(config: type) -> dict[str, Any]:
+    """Return the default config as plain JSON values."""
     return jsonable(config())
 
 
@@ -111,7 +112,7 @@ def ids(experiment: Experiment, cfg: Any, seeds: Sequence[int], size: str = "qui
     Fields at their default do not enter the hash, so a new field orphans no record.
     """
     kind: type = type(cfg)
-    default = _defaults(kind)
+    default = defaults(kind)
     changed = {
         k: float(v) if isinstance(default[k], float) else v  # 1 and 1.0 are one number
         for k, v in jsonable(cfg).items()

@@ -25,10 +25,10 @@ from recombine.core.experiment import Experiment, Result, check_types
 from recombine.runs.device import DEVICE, check_device, processor
 from recombine.runs.record import DIVERGED, FAILED, Record, ids, jsonable, shape_of
 
-# Torch's seed and Python's warnings belong to the process: threads (of dask) run one at a time.
-ALONE = Lock()
+# Torch's seed and Python's warning filters are per process, so threads (of dask) take turns.
+LOCK = Lock()
 MOST_NOTES = 100  # distinct warnings that a record holds
-MOST_LETTERS = 20_000  # of a warning, or of the end of a traceback
+MOST_CHARACTERS = 20_000  # of a warning, or of the end of a traceback
 
 
 @cache
@@ -89,7 +89,7 @@ def execute(
     - note: called with each warning once, as soon as it is raised
     """
     check_types(cfg)
-    with ALONE:  # an import may change the filters of warnings, which all threads share
+    with LOCK:  # an import may change the warning filters, which all threads share
         from threadpoolctl import threadpool_limits
 
         from recombine.training.cpu import prepare_cpu
@@ -100,27 +100,27 @@ def execute(
         raise Refused("execute() needs at least one seed; got none.")
     error, results, notes = "", list[Result](), list[str]()
 
-    def hear(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = clean(str(message)[:MOST_LETTERS])
+    def collect(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = clean(str(message)[:MOST_CHARACTERS])
         if text not in notes and len(notes) < MOST_NOTES:
             notes.append(text)
             if note:
                 note(text)
 
-    with ALONE, threadpool_limits(threads), warnings.catch_warnings():
+    with LOCK, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = hear
+        warnings.showwarning = collect
         prepare_cpu(threads)
-        listening, chosen = PROGRESS.set(progress), DEVICE.set(device)
+        progress_token, device_token = PROGRESS.set(progress), DEVICE.set(device)
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             results = list(experiment.run(cfg, list(seeds)))
             check_results(experiment.name, results, len(seeds))
         except Exception as problem:
-            error = clean("".join(traceback.format_exception(problem))[-MOST_LETTERS:])
+            error = clean("".join(traceback.format_exception(problem))[-MOST_CHARACTERS:])
         finally:
-            PROGRESS.reset(listening)
-            DEVICE.reset(chosen)
+            PROGRESS.reset(progress_token)
+            DEVICE.reset(device_token)
     base = Record(
         id="",
         experiment=experiment.name,

@@ -1,4 +1,4 @@
-"""Slurm: one job array, each of whose tasks runs a part of a sweep on a shared records folder.
+"""Slurm: a job array whose tasks each run one part of a sweep, with a shared records folder.
 
 Resubmission is recovery: a task skips the runs whose records exist, so a task that was killed,
 requeued or lost with its node is simply resubmitted.
@@ -77,7 +77,7 @@ class Array:
 def submit(words: Sequence[str], *, options: str, tasks: int, logs: Path) -> Array:
     """Submit an array whose tasks run `recombine WORDS --part i/tasks`.
 
-    - options: sbatch's own options as one text, such as "--partition=short --time=60"
+    - options: options of sbatch as one string, such as "--partition=short --time=60"
     - tasks: how many tasks share the runs
     - logs: folder of the tasks' output, which all nodes can write to
     """

@@ -61,11 +61,14 @@ class Newer(Unusable):
     suffix = "newer"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Store:
     """A folder of records: `<root>/<experiment>/<id>.json`, with `<id>.npz` for its arrays."""
 
     root: Path
+
+    def __init__(self, root: str | Path) -> None:
+        object.__setattr__(self, "root", Path(root))
 
     def path(self, record: Record) -> Path:
         """Return the path of a record."""
@@ -99,7 +102,7 @@ class Store:
                 disk.replace(packed, buffer.getvalue())
             disk.replace(path, dump(record).encode())
             if not arrays:
-                packed.unlink(missing_ok=True)  # of an earlier run that kept them
+                packed.unlink(missing_ok=True)  # from an earlier run
         except OSError as problem:
             if not self.root.is_dir():
                 raise Refused(
@@ -133,7 +136,7 @@ class Store:
             ) from problem
 
     def find(self, experiment: str, id: str) -> Record | None:
-        """Read a record by its id; `None` when it was never written."""
+        """Read a record by its id; `None` if it does not exist."""
         try:
             return self.read(self._path(experiment, id))
         except FileNotFoundError:
@@ -158,7 +161,7 @@ class Store:
         return [path for path in paths if path.is_dir()]
 
     def arrays(self, record: Record) -> dict[str, Any]:
-        """Read a record's arrays; empty when they were not kept."""
+        """Read a record's arrays; empty if they were not stored."""
         path = self._path(record.experiment, record.id, ".npz")
         if not os.path.lexists(path):
             return {}
@@ -269,7 +272,7 @@ def _inner(kind: str) -> str:
 
 
 def _impossible(plain: Mapping[str, Any]) -> str:
-    """Name a field of the right type whose value no run can have; '' when there is none."""
+    """Return a field of the right type with an impossible value; '' if there is none."""
     history = plain.get("history", {})
     curves = [history.get("steps", []), history.get("loss", [])]
     checks = {

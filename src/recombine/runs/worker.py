@@ -85,7 +85,7 @@ def postponed() -> Iterator[None]:
 def main(words: Sequence[str]) -> int:
     """Run the job that the parent writes to a pipe; exit if the parent died before it was complete.
 
-    The rest is loky's own protocol.
+    The rest is loky's protocol.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)

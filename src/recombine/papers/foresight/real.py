@@ -36,6 +36,7 @@ class Real:
     """A real table and the part of it that is measured."""
 
     table: Name = "buchwald_hartwig"
+    """Table of the package to forecast."""
     share: float = 0.2
     """Measured share of the combinations, where the support does not decide it."""
     asked: int = 2000

@@ -46,6 +46,7 @@ class Square(Training):
     sigma: float = 1.0
     """Width of the bump in pixels."""
     polarity: Literal["dark", "bright"] = "dark"
+    """A dark bump on white, or a bright one on black."""
     stripes: float = 0.0
     """Stripes (images of one factor alone) in the training set, per bump."""
     absent: Literal["zeros", "mean", "outside"] = "zeros"

@@ -51,6 +51,7 @@ class Deep(Training):
     count: int = 4
     """Number of inputs, outputs and independent functions."""
     samples: int = 1000
+    """Number of training examples."""
     steps: int = 8000
     batch: int = 50
     lr: float = 3e-3

@@ -1,4 +1,4 @@
-"""What `run` prints: errors on one scale, a verdict in words, and the next command."""
+"""Text that `run` prints: errors on one scale, a verdict in words, and the next command."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from recombine.report.numbers import number
 
 if TYPE_CHECKING:
-    from recombine.cli.options import Running
+    from recombine.cli.options import RunOptions
     from recombine.core.claim import Claim
     from recombine.core.experiment import Experiment
     from recombine.runs.record import Record
 
-FITS, PARTLY = 0.1, 0.5  # errors below which a model is said to fit, and to fit in part
+FITS, PARTLY = 0.1, 0.5  # errors below which a model fits, and fits in part
 FRAMES = 3  # of a traceback
 
 
@@ -128,7 +128,9 @@ def command(experiment: Experiment, cfg: Any, size: str) -> list[str]:
     return words
 
 
-def next_step(experiment: Experiment, cfg: Any, options: Running, claims: Sequence[Claim]) -> str:
+def next_step(
+    experiment: Experiment, cfg: Any, options: RunOptions, claims: Sequence[Claim]
+) -> str:
     """Return the next command after one run: its claim, or five seeds of the same config."""
     size, records = options.size, str(options.records)
     where = [] if records == "runs" else ["--records", records]
