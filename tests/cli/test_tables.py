@@ -152,6 +152,7 @@ def bad_files(folder):
     ("words", "sentence"),
     [
         ("certify", "needs a table first"),
+        ("certify --order 2 {t}", "The file comes before the options: recombine certify "),
         ("certify missing.csv", "There is no file"),
         ("certify {t}x", "Did you mean"),
         ("certify {empty}", "is empty"),

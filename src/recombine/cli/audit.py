@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recombine.cli.parse import arguments_for, leading, parse, summary
+from recombine.cli.parse import arguments_for, leading_file, parse, summary
 from recombine.core.disk import write
 from recombine.core.error import Refused
 
@@ -12,7 +12,7 @@ def audit(words: list[str]) -> int:
     from recombine.cli.options import AuditOptions
     from recombine.cli.terminal import out, plain, say
 
-    path, words = leading(words)
+    path, words = leading_file("audit", words)
     usage = "audit PREDICTIONS --target y --prediction yhat --train split"
     options = parse(AuditOptions, words, usage, summary(audit))
     if path is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recombine.cli.parse import leading, parse, summary
+from recombine.cli.parse import leading_file, parse, summary
 from recombine.core.disk import write
 from recombine.core.error import Refused
 
@@ -21,7 +21,7 @@ def lab(words: list[str]) -> int:
 
     from recombine.cli.options import LabOptions
 
-    file, words = leading(words)
+    file, words = leading_file("lab", words)
     options = parse(LabOptions, words, "lab [data.csv]", summary(lab))
     try:
         import recombine.lab.server  # noqa: F401 - fails if the extra is not installed

@@ -78,6 +78,19 @@ def leading(words: list[str]) -> tuple[str | None, list[str]]:
     return f"{module}.{name}" if name else module, words[1:]
 
 
+def leading_file(command: str, words: list[str]) -> tuple[str | None, list[str]]:
+    """Pop the leading file of a command; refuse one that follows the options."""
+    if len(words) > 1 and words[0].startswith("-"):
+        from pathlib import Path
+
+        *options, last = words
+        if not last.startswith("-") and Path(last).is_file():
+            raise Refused(
+                f"The file comes before the options: recombine {command} {last} {' '.join(options)}"
+            )
+    return leading(words)
+
+
 def load_plugins(words: list[str]) -> None:
     """Load the plugins of --plugin before the other options, which may depend on them."""
     if plugins := _values(words, "--plugin"):

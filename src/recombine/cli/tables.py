@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from recombine.cli.parse import arguments_for, leading, parse, summary
+from recombine.cli.parse import arguments_for, leading_file, parse, summary
 from recombine.core.disk import check_target, write
 from recombine.core.error import Refused, nearest
 
@@ -68,7 +68,7 @@ TABLE_COMMANDS = {"certify": certify, "forecast": forecast, "plan": plan, "split
 
 def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table, Any]:
     """Read the options, and the table that the first word names."""
-    file, rest = leading(words)
+    file, rest = leading_file(command, words)
     options = parse(kind, rest, f"{command} FILE", about)
     if file is None:
         raise Refused(f"'recombine {command}' needs a table first, as in: {command} data.csv.")

@@ -221,8 +221,8 @@ separates = partial(
 )
 WEAK = (
     "validation error prefers the weak penalties, and stronger ones cost more than they gain: the "
-    "strongest gains {} in held-out pairs at a training error of {}; at the larger size, tried too, "
-    "{}"
+    "strongest gains {} in held-out pairs at a training error of {}; at the larger size, tried "
+    "too, {}"
 )
 
 helps(
