@@ -248,14 +248,11 @@ def sufficiency(
     rng = np.random.default_rng(seed)
     ranks: dict[str, tuple[Rank, ...]] = {}
     repairs: dict[str, Repair | None] = {}
-    outside: dict[str, int] = {}
     for k, name in enumerate(space.names):
         of_values: list[Rank] = []
         spectra: list[_Spectrum | None] = []
-        missing = 0
         for value in _grid(space, support, name, tried, rng):
             z, occurs = search(space, support, name, value, n, rng)
-            missing += not occurs
             if occurs:
                 shape = drawn(c, k, value[None]).shape[1:]
                 blocks = jacobians(c.combine, _parts(c, space, z), k) if len(z) else None
@@ -266,12 +263,12 @@ def sufficiency(
                 f"None of the tested values of {name!r} occurs in {support}; pass values of "
                 "the support as `tried`."
             )
-        ranks[name], outside[name] = tuple(of_values), missing
+        ranks[name] = tuple(of_values)
         if repair and not all(r.sufficient for r in of_values):
             repairs[name] = _repair(c, space, k, of_values, spectra, _anchors(space, name, rng))
     about = c.combine
     return Certificate(
-        str(about), str(support), ranks, repairs, outside, about.differentiable, about.instead
+        str(about), str(support), ranks, repairs, about.differentiable, about.instead
     )
 
 
