@@ -9,7 +9,7 @@ from recombine.core.registry import figure, names
 from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
 from recombine.report.colors import INK, LINES, MUTED
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, grouped
 from recombine.runs.record import Record
 from recombine.theory import leak
 
@@ -96,9 +96,7 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Which tasks sums over seen conjunctions can express, and the accuracy of kernels on held-out
     combinations, one dot per salience; the dashed line is chance.
     """
-    tasks: dict[str, list[Record]] = {}
-    for r in records:
-        tasks.setdefault(r.config["task"], []).append(r)
+    tasks = grouped(records, lambda r: str(r.config["task"]))
     if not tasks:
         return None
     figure = Figure(460, 32 * len(tasks) + 74)

@@ -10,7 +10,7 @@ import numpy as np
 from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, grouped, score_panels
 from recombine.runs.record import Record
 from recombine.theory.generators import REACH
 
@@ -38,27 +38,15 @@ def measures_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figur
     """How modular the hidden layers are, by penalty and noise, smallest over layers: one dot per
     seed, a bar at the mean.
     """
-    groups: dict[str, list[Record]] = {}
-    for r in records:
-        groups.setdefault(label(r.config), []).append(r)
     measures = {
         score: title for score, title in MEASURES.items() if any(score in r.scores for r in records)
     }
     if not measures:
         return None
-    names = sorted(groups)
-    left, wide, gap, height = 190, 210, 30, 28 * len(names)
-    figure = Figure(left + len(measures) * (wide + gap), height + 66)
-    for k, (score, title) in enumerate(measures.items()):
-        axes = figure.place(left + k * (wide + gap), 30, wide, height)
-        rows = {
-            name: {score: [r.scores[score] for r in groups[name] if score in r.scores]}
-            for name in names
-        }
-        seed_rows(axes, rows, {score: SEEN})
-        axes.set(xlim=(-0.03, 1.03), title=title)
-        if k:
-            axes.set(ynames=[])
+    groups = dict(sorted(grouped(records, lambda r: label(r.config)).items()))
+    figure = score_panels(groups, measures, {"": ("", SEEN)}, left=190, row=28, wide=210)
+    for axes in figure.axes:
+        axes.set(xlim=(-0.03, 1.03))
     return figure
 
 
