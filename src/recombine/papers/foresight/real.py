@@ -14,8 +14,7 @@ from recombine.core.claim import claims
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.core.space import Mask
-from recombine.papers.foresight.rivals import fit_rivals, forest_deviation
-from recombine.papers.foresight.telling import auroc, share
+from recombine.papers.foresight.rivals import auroc, fit_rivals, forest_deviation, share
 from recombine.papers.foresight.worlds import FRESH, Run, fraction, missing_levels, sized
 
 if TYPE_CHECKING:
