@@ -224,7 +224,7 @@ def test_isolated_points_and_lines_along_other_factors_have_no_partners():
 def test_values_and_components_outside_the_space_are_refused():
     with pytest.raises(Refused, match="numbers from 0 to 1"):
         partners_of(SQUARE, everything(), "a", np.array([2.0]), 4, RNG)
-    with pytest.raises(Refused, match="There is no component 'c'"):
+    with pytest.raises(Refused, match="There is no factor 'c'"):
         partners_of(SQUARE, everything(), "c", np.zeros(1), 4, RNG)
     with pytest.raises(Refused, match="needs n >= 1 partners"):
         partners_of(SQUARE, everything(), "a", np.zeros(1), 0, RNG)

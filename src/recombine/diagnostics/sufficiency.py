@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recombine.core.error import Refused, nearest
+from recombine.core.error import Refused
 from recombine.core.space import Points, Space
 from recombine.core.support import Support
 from recombine.diagnostics.certificate import Certificate, Rank, Repair
@@ -200,8 +200,6 @@ def _parts(f: Composition, space: Space, z: Points) -> list[Tensor]:
 def rank(f: Any, space: Space, component: str, z: Points) -> Rank:
     """Measure how much of a component is determined by points that share its value."""
     c, z = as_composition(f, space), space.check(z, "The partners")
-    if component not in space.names:
-        raise nearest("component", component, space.names)
     block = space.columns(component)
     if not len(z) or (z[:, block] != z[0, block]).any():
         raise Refused(

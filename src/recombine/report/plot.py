@@ -81,6 +81,14 @@ def grouped(records: Iterable[Record], key: Callable[[Record], K]) -> dict[K, li
     return groups
 
 
+def stored(
+    groups: Mapping[K, Sequence[Record]], arrays_of: Arrays, name: str
+) -> dict[K, list[Mapping[str, Any]]]:
+    """Read the arrays of each group's runs that have the named one; other groups are left out."""
+    all_arrays = {k: [a for r in runs if name in (a := arrays_of(r))] for k, runs in groups.items()}
+    return {k: arrays for k, arrays in all_arrays.items() if arrays}
+
+
 def seed_rows(
     axes: Axes,
     rows: Mapping[str, Mapping[str, Sequence[float]]],

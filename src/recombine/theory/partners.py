@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from recombine.core.boxes import Boxes
-from recombine.core.error import Refused, nearest
+from recombine.core.error import Refused
 from recombine.core.space import Mask, Points, Space
 from recombine.core.support import Support
 
@@ -25,8 +25,6 @@ def search(
     neighbors; elsewhere draws.
     """
     value = np.asarray(value, dtype=np.float64)
-    if component not in space.names:
-        raise nearest("component", component, space.names)
     block, factor = space.columns(component), space.factor(component)
     if discrete := [f.name for f in space.factors if f.levels is not None]:
         raise Refused(

@@ -10,7 +10,7 @@ import numpy as np
 from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, grouped, score_panels
+from recombine.report.plot import Arrays, grouped, score_panels, stored
 from recombine.runs.record import Record
 from recombine.theory.generators import REACH
 
@@ -59,24 +59,13 @@ def added_error_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figu
     return figure
 
 
-def curves(
-    records: Sequence[Record], arrays_of: Arrays, name: str
-) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the arrays of runs that have the named one, by network."""
-    groups = {
-        network: [arrays for r in runs if name in (arrays := arrays_of(r))]
-        for network, runs in by_network(records).items()
-    }
-    return {network: arrays for network, arrays in groups.items() if arrays}
-
-
 @figure("qian2025.robustness")
 def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Squared error of all outputs under activity noise, and of the other outputs when the first
     input is shifted; mean over seeds. Dashed: the noise of the claims, and a shift by the whole
     range of inputs.
     """
-    groups = curves(records, arrays_of, "noisy_1")
+    groups = stored(by_network(records), arrays_of, "noisy_1")
     if not groups:
         return None
     panels = (
@@ -109,7 +98,7 @@ def errors_after_a_lesson(records: Sequence[Record], arrays_of: Arrays) -> Figur
     """Squared error of the other outputs before and after the first one was retrained on another
     sine: one line per seed.
     """
-    groups = curves(records, arrays_of, "after_lesson")
+    groups = stored(by_network(records), arrays_of, "after_lesson")
     if not groups:
         return None
     width = max(350, 130 * len(groups))
