@@ -219,8 +219,8 @@ def _doubt(f: Map, z: Tensor, blocks: Partition, seed: int) -> str:
         return ""
     if broken.kind == "rounding":
         return (
-            f"values of size {size:.2g} round too coarsely beside their changes to search for "
-            "kinks, which derivatives do not see"
+            f"values of size {size:.2g} are rounded too coarsely, relative to their changes, to "
+            "search for kinks, which derivatives do not see"
         )
     if broken.kind == "not finite":
         return "the map is not finite between two points"

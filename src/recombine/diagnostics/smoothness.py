@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 CELLS = 256  # equal parts of each line before refinement; a quarter in single precision
-REFINED = 24  # cells that are refined: the most irregular ones for their slope, and of all
+REFINED = 24  # most irregular cells that are refined: relative to their slope, and in absolute terms
 FINER = 4  # parts into which a cell is cut
 CUTS = 2  # cuts over which the shrinking of differences is judged
 FINEST = 1e-8  # smallest cell, as a share of the line, in double precision
@@ -37,10 +37,10 @@ def find_break(
     """Find the clearest jump or kink of a batched map on the lines from `start` to `end`, if any.
 
     When a cell is cut into four, the third differences of its values shrink by 64 where the map is
-    smooth, by 4 at a kink, and not at all at a jump. The most irregular cells are cut until this
-    can be told, whatever the slope beside them, or until rounding hides it. `precision` is the
-    rounding of the map's outputs, if it is coarser than that of the points. A break that no line
-    crosses is not found.
+    smooth, by 4 at a kink, and not at all at a jump. The most irregular cells are cut until
+    the three can be told apart, at any slope, or until rounding hides the difference. `precision`
+    is the rounding of the map's outputs, if it is coarser than that of the points. A break that no
+    line crosses is missed.
 
     >>> zero, one = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
     >>> find_break(torch.sin, zero, one) is None
@@ -124,7 +124,7 @@ class _Cells:
         return len(self.line)
 
     def worst(self, width: float, noise: Tensor, least: Tensor) -> _Cells:
-        """Keep the most irregular cells: for the slope beside them, and of all."""
+        """Keep the most irregular cells, relative to the slope nearby and in absolute terms."""
         irregular = torch.where(self.third[-1] > noise, self.third[-1], 0.0)
         by_slope = (irregular / (self.slope * width + least + TINY)).amax(dim=1)
         by_range = (irregular / (least + TINY)).amax(dim=1)

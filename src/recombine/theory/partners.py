@@ -19,9 +19,9 @@ def search(
 ) -> tuple[Points, bool]:
     """Find up to `n` partners of a component's value, and tell whether the value occurs at all.
 
-    Partners are points of the support that hold the value and at which a small step of each
-    coordinate of the component, one way or the other, stays in the support: otherwise there is no
-    derivative to learn from. On planes the partners are their anchors, all of them; in a band,
+    Partners are points of the support with that value, at which a small step of each coordinate of
+    the component, one way or the other, stays in the support: otherwise there is no derivative to
+    learn from. On planes the partners are their anchors, all of them; in a band,
     neighbors; elsewhere draws.
     """
     value = np.asarray(value, dtype=np.float64)

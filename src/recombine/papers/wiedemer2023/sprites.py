@@ -193,9 +193,9 @@ def by_pixel(cfg: Sprites, observed: Observed, marked: Mask) -> Measured:
     scenes = (shows & lost).flatten(1).any(dim=1)
     inside, outside = shows[scenes] & lost, shows[scenes] & ~lost
     if inside.any() and outside.any():
-        named, others = (float(error[scenes][at].double().mean()) for at in (inside, outside))
-        measured |= {"error_named": named, "error_others": others}
-        measured["named_ratio"] = named / max(others, 1e-12)
+        within, rest = (float(error[scenes][at].double().mean()) for at in (inside, outside))
+        measured |= {"error_named": within, "error_others": rest}
+        measured["named_ratio"] = within / max(rest, 1e-12)
     return measured
 
 

@@ -149,7 +149,7 @@ def embeddings(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
 def some(count: int, most: int = 8) -> list[int]:
     """Choose every other layer, with the first and the last, and no more than fit into a row.
 
-    Where layers with weights take turns with activation functions, these are the latter.
+    Where linear layers and activation functions alternate, these are the activation functions.
 
     >>> some(9), some(3), some(30)
     ([0, 2, 4, 6, 8], [0, 1, 2], [0, 4, 8, 12, 17, 21, 25, 29])
