@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 CELLS = 256  # equal parts of each line before refinement; a quarter in single precision
-REFINED = 24  # most irregular cells that are refined: relative to their slope, and in absolute terms
+REFINED = 24  # most irregular cells that are refined, relative to their slope and absolutely
 FINER = 4  # parts into which a cell is cut
 CUTS = 2  # cuts over which the shrinking of differences is judged
 FINEST = 1e-8  # smallest cell, as a share of the line, in double precision
