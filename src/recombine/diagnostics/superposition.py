@@ -21,11 +21,6 @@ class Explained(NamedTuple):
     images: Array  # by the training images that share its row or its column
     truth: Array  # by the true image alone
 
-    @property
-    def excess(self) -> float:
-        """Mean difference: 1 for superpositions, below 0 for correct images."""
-        return float((self.images - self.truth).mean())
-
 
 def superposed(
     outputs: NDArray[Any],
@@ -52,8 +47,6 @@ def superposed(
     flat = [v.reshape(len(v), -1).astype(np.float64) for v in (outputs, truth, images[first])]
     outputs, truth, images = flat
     pixels = outputs.shape[1]
-    if pixels < 4:
-        raise Refused(f"superposed() needs images of at least 4 pixels; got {pixels}.")
     half = rng.permutation(pixels) < pixels // 2
     near = (cells[:, None] == shown[None]).any(axis=2)  # (cells, shown)
     usable = near.any(axis=1) & (np.ptp(outputs, axis=1) > 0)
@@ -99,7 +92,8 @@ def superposition(observed: Observed) -> Measured:
     """How far held-out outputs are mixtures of training images from their row and column.
 
     `superposition_images` and `superposition_truth` are mean R² on pixels that were not used to
-    fit; `superposition_index` is their difference. True images near the edge of a hole resemble
+    fit; `superposition_index` is their difference, 1 for superpositions and below 0 for correct
+    images. True images near the edge of a hole resemble
     training images too: `superposition_perfect` is `superposition_images` for true images.
     """
     space, split, held_out = observed.task.space, observed.split, ~observed.split.inside
@@ -121,7 +115,7 @@ def superposition(observed: Observed) -> Measured:
     measured: Measured = {
         "superposition_images": explained.images.mean(),
         "superposition_truth": explained.truth.mean(),
-        "superposition_index": explained.excess,
+        "superposition_index": (explained.images - explained.truth).mean(),
     }
     if len(perfect.images):
         measured["superposition_perfect"] = perfect.images.mean()

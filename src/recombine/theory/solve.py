@@ -352,11 +352,6 @@ def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) ->
             f"svr() needs one target per training point; got shape {y.shape} for {len(shown)} "
             "points."
         )
-    if 3 * 8.0 * len(shown) ** 2 > MEMORY:
-        raise Refused(
-            f"The Gram matrix of {len(shown):,} points does not fit into {MEMORY / 1e9:g} GB. "
-            "Use fewer points, or `regress`, which does not need it."
-        )
     machine = SVR(C=1e10, kernel="precomputed", epsilon=epsilon)
     machine.fit(kernel.gram(shown, shown), y)
     dual = np.zeros(len(shown))

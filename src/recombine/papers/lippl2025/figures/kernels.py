@@ -130,14 +130,13 @@ def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     """
     kinds = ("right", "wrong", "sensory", "context", "memorization")
     runs = [r for r in records if "size_right" in r.scores]
-    groups = sorted({(r.config["preset"], r.config["loss"]) for r in runs})
+    groups = sorted(grouped(runs, lambda r: (r.config["preset"], r.config["loss"])).items())
     if not groups:
         return None
     figure = Figure(460, 300)
     axes = figure.place(50, 40, 390, 200)
     width = 0.8 / len(groups)
-    for i, (preset, loss) in enumerate(groups):
-        chosen = [r for r in runs if (r.config["preset"], r.config["loss"]) == (preset, loss)]
+    for i, ((preset, loss), chosen) in enumerate(groups):
         means = [np.mean([r.scores.get(f"size_{k}", 0.0) for r in chosen]) for k in kinds]
         share = np.array(means) / np.sum(means)
         at = np.arange(len(kinds)) + (i - (len(groups) - 1) / 2) * width
