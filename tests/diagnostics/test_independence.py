@@ -94,8 +94,7 @@ def test_random_generators_meet_the_conditions(n, kind):
     independence = sufficient_independence(f, points(), space(), n)
     assert independence.independent
     assert independence.margin > 1e-3
-    assert f"n = {n}" in str(independence)
-    assert all(p.inseparable for p in inseparable(f, points(1), space(), n).values())
+    assert all(p.parts == 1 for p in inseparable(f, points(1), space(), n).values())
 
 
 def test_blocks_that_share_second_derivatives_are_not_independent():
@@ -109,7 +108,6 @@ def test_blocks_that_share_second_derivatives_are_not_independent():
     independence = sufficient_independence(f, points()[:, :4], [[0, 1], [2, 3]], 1)
     assert (independence.together, independence.needed, independence.independent) == (7, 8, False)
     assert independence.margin < 1e-9
-    assert "not sufficiently independent" in str(independence)
 
     def apart(z):
         return f(z) + z[:, 2:3] ** 2 * b[0]
@@ -124,11 +122,10 @@ def test_too_few_outputs_are_not_enough():
     assert (flat.together, flat.needed, flat.margin) == (5, 12, 0.0)
 
 
-def test_a_sum_of_latents_splits_and_says_how():
+def test_a_sum_of_latents_splits():
     wave = torch.as_tensor(np.random.default_rng(0).normal(size=(12, 40)))
     parts = inseparable(lambda z: (z**3) @ wave, points(1), space(), 1)
     assert [p.sizes for p in parts.values()] == [(1, 1, 1, 1)] * 3
-    assert "splits into 1 + 1 + 1 + 1 latents" in str(parts["a"])
 
 
 def test_other_orders_are_refused():

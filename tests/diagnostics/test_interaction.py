@@ -232,7 +232,7 @@ def test_an_order_that_rounding_hides_is_refused():
 
 
 def test_a_change_that_drowns_in_rounding_is_refused():
-    with pytest.raises(Refused, match="too little beside their size for float32"):
+    with pytest.raises(Refused, match="too little relative to their size for float32"):
         interaction_order(
             lambda z: 1e-3 * z.cumsum(dim=1) + 3e3, points(8, 5).float(), BLOCKS,
             method="differences",

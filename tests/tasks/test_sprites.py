@@ -348,8 +348,6 @@ def test_supports_follow_the_factors(rng):
         (lambda: task_of(shapes=4), "got 4"),
         (lambda: task_of(inputs="raw"), "kind of inputs"),
         (lambda: task_of(edges="round"), "kind of edges"),
-        (lambda: sprites(*scene(1), size=0), "at least 1 pixel; got 0"),
-        (lambda: draw(*scene(1), size=0), "at least 1 pixel; got 0"),
         (lambda: draw(*[t[0] for t in scene(1)], size=8), r"shape \(points, sprites\)"),
         (lambda: draw(*[t + 1 for t in scene(9)], size=8), "triangle, square, circle"),
         (lambda: sprites(*[t + 1 for t in scene(9)], size=8), "triangle, square, circle"),

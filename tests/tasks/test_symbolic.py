@@ -35,7 +35,6 @@ COUNTS = {
     "interpolation": (s.addition(), s.addition_support("interpolation"), (32, 49)),
     "both": (s.addition(), s.addition_support("both"), (32, 49)),
     "asymmetric": (s.addition(), s.addition_support("asymmetric"), (17, 64)),
-    "dispersed": (s.addition(), s.addition_support("dispersed"), (18, 63)),
     "CD-1": (s.context(), s.context_support(1), (70, 2)),
     "CD-2": (s.context(), s.context_support(2), (64, 8)),
     "CD-3": (s.context(), s.context_support(3), (54, 18)),
@@ -95,34 +94,6 @@ def test_context_supports_hold_out_the_defined_combinations():
     for c, a, b in (~s.context_substitution_support()).points(space):
         assert c in (0, 2)
         assert a in (0, 3) or b in (0, 3)
-
-
-def test_dispersed_is_the_authors_shuffled_circulant():
-    space = s.addition().space
-    circulant = np.array([[(j - i) % 9 <= 1 for j in range(9)] for i in range(9)])
-    for seed in range(1, 51):
-        shuffled = circulant.copy()
-        np.random.default_rng(seed).shuffle(shuffled)
-        shown = s.addition_support("dispersed", seed=seed).mask(space)
-        np.testing.assert_array_equal(shown, shuffled)
-
-
-@pytest.mark.parametrize(("salience", "expected"), [(0.1, 9.564), (0.3, 5.064), (0.45, 1.760)])
-def test_dispersed_errors_are_those_of_the_paper(salience, expected):
-    """Minimum-norm kernel regression over seeds 1 to 50."""
-    task = s.addition()
-    z, y, kernel, errors = (
-        task.space.points(),
-        answers(task).ravel(),
-        np.array([0, salience, 1]),
-        [],
-    )
-    gram = kernel[(z[:, None] == z[None]).sum(axis=2)]
-    for seed in range(1, 51):
-        shown = s.addition_support("dispersed", seed=seed).contains(task.space, z)
-        f = gram[~shown][:, shown] @ np.linalg.solve(gram[shown][:, shown], y[shown])
-        errors.append(np.mean((f - y[~shown]) ** 2))
-    assert np.mean(errors) == pytest.approx(expected, abs=5e-4)
 
 
 def test_supports_have_every_value_except_in_invariance():
@@ -246,7 +217,7 @@ def test_normalized_pixels_have_mean_zero_and_deviation_one():
 
 
 def test_supports_of_symbolic_tasks_apply_to_pictures():
-    support, base = s.addition_support("dispersed", levels=3), s.addition(3)
+    support, base = s.addition_support("both", levels=3), s.addition(3)
     task = pictures(base, tiny(), images=2)
     assert support.mask(task.space).sum() == 4 * support.mask(base.space).sum()
 

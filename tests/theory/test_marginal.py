@@ -134,10 +134,21 @@ def test_the_papers_planes_are_compositional_and_the_gap_is_found_exactly():
     assert "first[0] in [0.05, 0.45] is queried but never occurs in training" in str(broken)
 
 
+@dataclass(frozen=True)
+class Sampled(Support):
+    """A support that is known by membership and draws only."""
+
+    of: Support
+
+    def contains(self, space, z):
+        return self.of.contains(space, z)
+
+    def draw(self, space, n, *, rng):
+        return self.of.draw(space, n, rng=rng)
+
+
 def test_a_gap_is_found_from_samples_at_a_stated_resolution():
-    z = GAP.draw(SPRITES, 6000, rng=np.random.default_rng(0))
-    queried = SPRITES.draw(6000, rng=np.random.default_rng(1))
-    coverage = compositional(SPRITES, z, queried)
+    coverage = compositional(SPRITES, Sampled(GAP), everything())
     assert [g.factor for g in coverage.gaps] == ["first"]
     gap, width = coverage.gaps[0], coverage.resolution["first"]
     assert width == 1 / 64
@@ -213,7 +224,7 @@ def test_isolated_points_and_lines_along_other_factors_have_no_partners():
 def test_values_and_components_outside_the_space_are_refused():
     with pytest.raises(Refused, match="numbers from 0 to 1"):
         partners_of(SQUARE, everything(), "a", np.array([2.0]), 4, RNG)
-    with pytest.raises(Refused, match="There is no component 'c'"):
+    with pytest.raises(Refused, match="There is no factor 'c'"):
         partners_of(SQUARE, everything(), "c", np.zeros(1), 4, RNG)
     with pytest.raises(Refused, match="needs n >= 1 partners"):
         partners_of(SQUARE, everything(), "a", np.zeros(1), 0, RNG)

@@ -85,8 +85,6 @@ class Certificate:
     """For each component, the rank at each tested value."""
     repairs: dict[str, Repair | None]
     """For each undetermined component, the best plane to add; `None` if no candidate helps."""
-    outside: dict[str, int]
-    """Number of tested values that do not occur in the support; they are ignored."""
     differentiable: bool | None = True
     """Whether the composition function is differentiable; `None` if unknown."""
     instead: str = ""

@@ -115,11 +115,6 @@ def context_type(subset: Subset, at: tuple[float, ...]) -> str | None:
 
 def average(outputs: AnyArray, z: AnyArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Average the outputs over the rows of each combination."""
-    if outputs.shape != (len(z),):
-        raise Refused(
-            f"average() needs one output per point; got outputs of shape {outputs.shape} for "
-            f"{len(z)} points."
-        )
     cells, at, counts = np.unique(
         z.astype(np.float64), axis=0, return_inverse=True, return_counts=True
     )

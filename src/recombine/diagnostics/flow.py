@@ -7,7 +7,7 @@ it. Both are zero for a unit that training has switched off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -123,13 +123,11 @@ def gap(matrix: Float[np.ndarray, "inputs units"], k: int) -> float:
     return float(1 - values[-1]) if count == k else eigengap(values, k)
 
 
-@dataclass(frozen=True)
-class Collapsed:
+class Collapsed(NamedTuple):
     """Modules of one hidden layer, read from the modules of the layer before it."""
 
     gap: float
     units: Int[np.ndarray, " units"]  # module of each unit, -1 for dead ones
-    matrix: Float[np.ndarray, "modules units"]  # absolute weights summed over modules of rows
 
 
 def collapsed(weights: list[Array], k: int, live: list[Mask] | None = None) -> list[Collapsed]:
@@ -152,7 +150,7 @@ def collapsed(weights: list[Array], k: int, live: list[Mask] | None = None) -> l
         units = np.full(weight.shape[1], -1)
         if keep.sum() >= k:
             units[keep] = clusters(matrix[:, keep], k)
-        result.append(Collapsed(gap(matrix[:, keep], k), units, matrix))
+        result.append(Collapsed(gap(matrix[:, keep], k), units))
         rows = units
     return result
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from recombine.core.error import Refused
-from recombine.core.show import shown
 from recombine.maps.derivatives import Blocks, Map, outputs, partition, tensor
 
 RANK = 1e-9  # singular values below this share of a group's largest are zero
@@ -26,12 +24,10 @@ SPLIT = 1e-6  # relative size below which there is no interaction within a block
 DRAWS = 16  # random elements of the centroid that are tried
 
 
-@shown
 @dataclass(frozen=True)
 class Independence:
     """Whether groups of derivatives are in direct sum at every point; values of the worst one."""
 
-    n: int
     ranks: dict[str, int]
     """Rank of each group of derivatives."""
     together: int
@@ -41,24 +37,14 @@ class Independence:
     0 if some direction belongs to two groups."""
     needed: int
     """The rank of a direct sum: for n = 0 the number of latents, else the sum of ranks."""
-    points: int
 
     @property
     def independent(self) -> bool:
         """Whether the sum is direct."""
         return self.together == self.needed
 
-    def __str__(self) -> str:
-        groups = " + ".join(f"{rank} ({name})" for name, rank in self.ranks.items())
-        verdict = "sufficiently independent" if self.independent else "not sufficiently independent"
-        return (
-            f"For n = {self.n}, blocks are {verdict} at {self.points} points: rank "
-            f"{self.together} of {self.needed} = {groups}; "
-            f"smallest singular value {self.margin:.2g}."
-        )
 
-
-def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> Independence:
+def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int) -> Independence:
     """Test at every point whether the derivatives of different blocks are in direct sum.
 
     n = 0: the Jacobian has full rank. n = 1: the spans of second derivatives within each block and
@@ -67,8 +53,8 @@ def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: An
     """
     parts = _parts(f, z, blocks, n)
     dim = z.shape[1]
-    lower = [tensor(f, z, m, **how).cpu() for m in range(1, max(n, 1) + 1)]
-    top = tensor(f, z, n + 1, **how).cpu() if n else lower[0]
+    lower = [tensor(f, z, m).cpu() for m in range(1, max(n, 1) + 1)]
+    top = tensor(f, z, n + 1).cpu() if n else lower[0]
     worst: Independence | None = None
     for point in range(len(z)):
         groups = {name: _columns(top[point], block) for name, block in parts.items()}
@@ -82,10 +68,8 @@ def sufficient_independence(f: Map, z: Tensor, blocks: Blocks, n: int, **how: An
         fits = side.shape[1] <= side.shape[0]
         together = int((values > SPLIT).sum())
         needed = sum(ranks.values()) if n else dim
-        here = Independence(
-            n, ranks, together, needed=needed, points=len(z),
-            margin=float(values.min()) if fits and side.shape[1] == needed else 0.0,
-        )  # fmt: skip
+        margin = float(values.min()) if fits and side.shape[1] == needed else 0.0
+        here = Independence(ranks, together, margin, needed)
         if worst is None or (together - needed, here.margin) < (
             worst.together - worst.needed, worst.margin,
         ):  # fmt: skip
@@ -115,35 +99,22 @@ def _basis(columns: Tensor) -> Tensor:
     return basis
 
 
-@shown
 @dataclass(frozen=True)
 class Parts:
     """The finest split of a block by a change of coordinates, at the point where it splits most."""
 
-    block: str
-    n: int
-    parts: int
     sizes: tuple[int, ...]
     """Number of latents of each part."""
     margin: float
     """Distance from a split: the interaction across parts that the best coordinates leave."""
-    point: int
 
     @property
-    def inseparable(self) -> bool:
-        """Whether no change of coordinates splits the block."""
-        return self.parts == 1
-
-    def __str__(self) -> str:
-        if self.inseparable:
-            return f"Block {self.block} does not split (n = {self.n}, margin {self.margin:.2g})."
-        sizes = " + ".join(map(str, self.sizes))
-        return (
-            f"Block {self.block} splits into {sizes} latents at point {self.point} (n = {self.n})."
-        )
+    def parts(self) -> int:
+        """Number of parts; 1 if no change of coordinates splits the block."""
+        return len(self.sizes)
 
 
-def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[str, Parts]:
+def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int) -> dict[str, Parts]:
     """Test for each block whether it is inseparable at every point.
 
     n = 0: no two groups of outputs have Jacobians by the block whose ranks add up. n ≥ 1:
@@ -151,7 +122,7 @@ def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[s
     block-diagonal; a direction without any such derivative counts as a part.
     """
     parts = _parts(f, z, blocks, n)
-    top = tensor(f, z, n + 1, **how).double().cpu()
+    top = tensor(f, z, n + 1).double().cpu()
     finest: dict[str, Parts] = {}
     for name, block in parts.items():
         for point in range(len(z)):
@@ -159,7 +130,7 @@ def inseparable(f: Map, z: Tensor, blocks: Blocks, n: int, **how: Any) -> dict[s
             for axis in range(1, n + 2):
                 within = within.index_select(axis, torch.tensor(block))
             sizes, margin = row_parts(within) if n == 0 else form_parts(within)
-            new = Parts(name, n, len(sizes), tuple(sizes), margin, point)
+            new = Parts(tuple(sizes), margin)
             old = finest.get(name)
             if old is None or (-new.parts, new.margin) < (-old.parts, old.margin):
                 finest[name] = new

@@ -219,8 +219,8 @@ def _doubt(f: Map, z: Tensor, blocks: Partition, seed: int) -> str:
         return ""
     if broken.kind == "rounding":
         return (
-            f"values of size {size:.2g} round too coarsely beside their changes to search for "
-            "kinks, which derivatives do not see"
+            f"values of size {size:.2g} are rounded too coarsely, relative to their changes, to "
+            "search for kinks, which derivatives do not see"
         )
     if broken.kind == "not finite":
         return "the map is not finite between two points"
@@ -300,9 +300,8 @@ def interaction(observed: Observed) -> Measured:
     products of two latents do not explain either. Measured by differences between query points.
     """
     space, z = observed.task.space, observed.split.query.z
-    if len(space.factors) < 2 or len(z) < 2 or not observed.outputs.is_floating_point():
-        return {}
-    if observed.model is None:
+    several = len(space.factors) > 1 and len(z) > 1
+    if not several or observed.model is None or not observed.outputs.is_floating_point():
         return {}
     rows = np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)
     device = observed.split.query.x.device

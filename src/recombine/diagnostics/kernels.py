@@ -172,7 +172,6 @@ class OverlapFit:
     """Mean entry for each number (or set) of factors on which two points agree."""
     r2: float
     """Share of the variance of all entries, including the diagonal, that these means explain."""
-    counts: dict[Key, int]
     factors: int
 
     def kernel(self) -> Kernel:
@@ -189,7 +188,7 @@ class OverlapFit:
     def salience(self) -> NDArray[np.float64]:
         """S(1;C) … S(C;C): the weight of one conjunction of k factors.
 
-        >>> OverlapFit({0: 1.0, 1: 2.0, 2: 4.0}, 1.0, {0: 2, 1: 4, 2: 3}, 2).salience().round(3)
+        >>> OverlapFit({0: 1.0, 1: 2.0, 2: 4.0}, 1.0, 2).salience().round(3)
         array([0.333, 0.333])
         """
         return self.kernel().salience()
@@ -224,12 +223,7 @@ def overlap_fit(gram: Gram, z: NDArray[Any], by: Literal["count", "set"] = "coun
         return value if by == "count" else tuple(c for c in range(factors) if value >> c & 1)
 
     keys = [key(int(value)) for value in codes]
-    return OverlapFit(
-        dict(zip(keys, means.tolist(), strict=True)),
-        float(r2),
-        dict(zip(keys, counts.tolist(), strict=True)),
-        factors,
-    )
+    return OverlapFit(dict(zip(keys, means.tolist(), strict=True)), float(r2), factors)
 
 
 def similarity(

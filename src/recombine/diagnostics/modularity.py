@@ -9,11 +9,10 @@ function.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Float, Int
-from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import nn
@@ -24,6 +23,7 @@ from recombine.core.score import Score
 from recombine.core.space import Array
 from recombine.maps.chain import layers_of
 
+SHUFFLES = 100  # of a layer's weights, which a gap is compared with
 FLOOR = 1e-7  # added to absolute weights; a unit without a weight above it counts as dead
 
 
@@ -82,16 +82,7 @@ def eigengap(values: Float[np.ndarray, " units"], k: int) -> float:
     return float(values[k] - values[k - 1])
 
 
-def suggested(values: Float[np.ndarray, " units"]) -> int:
-    """Number of modules after which the spectrum has its largest gap."""
-    if len(values) < 2:
-        raise Refused(f"suggested() needs at least 2 eigenvalues; got {len(values)}.")
-    return int(np.argmax(np.diff(values))) + 1
-
-
-def clusters(
-    matrix: Float[np.ndarray, "inputs units"], k: int, *, seed: int = 0
-) -> Int[np.ndarray, " units"]:
+def clusters(matrix: Float[np.ndarray, "inputs units"], k: int) -> Int[np.ndarray, " units"]:
     """Assign each unit to one of k modules by k-means on the first k eigenvectors; dead ones: -1.
 
     Eigenvectors are those of I - D⁻¹S, which are constant within disconnected modules.
@@ -109,34 +100,21 @@ def clusters(
     _, vectors = np.linalg.eigh(laplacian(graph))
     places = vectors[:, :k] / np.sqrt(graph.sum(axis=1))[:, None]
     labels = np.full(len(live), -1)
-    labels[live] = KMeans(k, n_init=10, random_state=seed).fit_predict(places)
+    labels[live] = KMeans(k, n_init=10, random_state=0).fit_predict(places)
     return labels
 
 
-@dataclass(frozen=True)
-class Null:
-    """A null distribution: its mean and central 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-def shuffled(
-    matrix: Float[np.ndarray, "inputs units"], k: int, *, draws: int = 100, rng: Generator
-) -> Null:
-    """Eigengap of randomly permuted weights: what size and rank alone explain.
+def shuffled(matrix: Float[np.ndarray, "inputs units"], k: int) -> Float[np.ndarray, " shuffles"]:
+    """Eigengaps of randomly permuted weights: what size and rank alone explain.
 
     A permutation that leaves k units or fewer with weights counts as a gap of 0.
     """
-    if draws < 1:
-        raise Refused(f"shuffled() needs draws >= 1; got {draws}.")
-    matrix, gaps = _matrix(matrix), []
-    for _ in range(draws):
+    rng, gaps = np.random.default_rng(0), np.zeros(SHUFFLES)
+    for i in range(SHUFFLES):
         values = spectrum(rng.permutation(matrix.ravel()).reshape(matrix.shape))
-        gaps.append(eigengap(values, k) if len(values) > k else 0.0)
-    low, high = np.quantile(gaps, [0.025, 0.975])
-    return Null(float(np.mean(gaps)), float(low), float(high))
+        if len(values) > k:
+            gaps[i] = eigengap(values, k)
+    return gaps
 
 
 @dataclass(frozen=True)
@@ -147,21 +125,29 @@ class Modules:
     values: Array  # eigenvalues over the units with weights
     k: int
     gap: float
-    suggested: int
     units: NDArray[np.int64]  # the module of each column, -1 for dead units
     sources: NDArray[np.int64]  # the module of each row, matched to those of the columns
     table: Array  # Σ|w| from modules of rows to modules of columns
-    null: Null
+
+    @cached_property
+    def null(self) -> Array:
+        """Gaps of shuffled weights."""
+        return shuffled(self.matrix, self.k)
+
+    @property
+    def suggested(self) -> int:
+        """Number of modules before the largest gap of the spectrum."""
+        return int(np.argmax(np.diff(self.values))) + 1
 
     @property
     def excess(self) -> float:
         """The gap beyond the mean of shuffled weights."""
-        return self.gap - self.null.mean
+        return self.gap - float(self.null.mean())
 
     @property
     def real(self) -> bool:
         """Whether the gap exceeds that of 97.5 % of shuffles."""
-        return self.gap > self.null.high
+        return bool(self.gap > np.quantile(self.null, 0.975))
 
     @property
     def cross_share(self) -> float:
@@ -194,34 +180,22 @@ def crossing(
     return np.asarray(into.T @ np.abs(matrix) @ out)
 
 
-def modules(
-    matrix: Float[np.ndarray, "inputs units"], k: int, *, draws: int = 100, seed: int = 0
-) -> Modules:
+def modules(matrix: Float[np.ndarray, "inputs units"], k: int) -> Modules:
     """Find k modules among the units (columns) of a layer, and compare with shuffled weights.
 
     Rows are clustered by the columns that they reach; their modules are matched one to one to those
-    of the columns so that most weight stays within modules. The null distribution has `draws`
-    shuffles of the weights.
+    of the columns so that most weight stays within modules.
     """
     matrix = _matrix(matrix)
     values = spectrum(matrix)
     gap = eigengap(values, k)
-    units, sources = clusters(matrix, k, seed=seed), clusters(matrix.T, k, seed=seed)
+    units, sources = clusters(matrix, k), clusters(matrix.T, k)
     table = crossing(matrix, sources, units, k)
     before, after = linear_sum_assignment(-table)
     rank = np.append(after[np.argsort(before)], -1)  # -1 stays -1
     sources = rank[sources]
-    return Modules(
-        matrix,
-        values,
-        k,
-        gap,
-        suggested(values),
-        units,
-        sources,
-        crossing(matrix, sources, units, k),
-        shuffled(matrix, k, draws=draws, rng=np.random.default_rng(seed)),
-    )
+    table = crossing(matrix, sources, units, k)
+    return Modules(matrix, values, k, gap, units, sources, table)
 
 
 def matrices(model: nn.Module) -> list[Array]:

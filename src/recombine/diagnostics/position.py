@@ -9,6 +9,7 @@ from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.score import Score
+from recombine.core.space import Mask
 from recombine.diagnostics.risk import blank
 
 
@@ -32,6 +33,18 @@ def deep(inside: Bool[np.ndarray, "rows cols"]) -> Bool[np.ndarray, "rows cols"]
     return np.asarray(~np.logical_or.reduce(around))
 
 
+def regions(observed: Observed) -> dict[str, Mask]:
+    """Mark the query points inside (id) and outside (ood) the support, and those deep outside."""
+    space, inside = observed.task.space, observed.split.inside
+    groups = {"id": inside, "ood": ~inside}
+    if space.listable and len(space.shape) == 2:
+        at = space.index(observed.split.query.z)
+        table = np.zeros(space.size, dtype=bool)
+        table[at] = inside
+        groups["deep"] = deep(table.reshape(space.shape)).ravel()[at]
+    return {name: rows for name, rows in groups.items() if rows.any()}
+
+
 _share = partial(Score, unit="share of images", better="higher", share=True, summary=True)
 
 
@@ -50,15 +63,9 @@ def position(observed: Observed) -> Measured:
     `position_deep` counts only held-out cells that are more than one step from every seen cell:
     next to the edge of a hole, a copy of a training image already counts as correct.
     """
-    space, query, inside = observed.task.space, observed.split.query, observed.split.inside
+    query = observed.split.query
     if query.y.ndim != 3:
         return {}
     background = blank(query.y)
     hit = near(peak(observed.outputs, background), peak(query.y, background)).cpu().numpy()
-    groups = {"id": inside, "ood": ~inside}
-    if space.listable and len(space.shape) == 2:
-        at = space.index(query.z)
-        table = np.zeros(space.size, dtype=bool)
-        table[at] = inside
-        groups["deep"] = deep(table.reshape(space.shape)).ravel()[at]
-    return {f"position_{name}": hit[rows].mean() for name, rows in groups.items() if rows.any()}
+    return {f"position_{name}": hit[rows].mean() for name, rows in regions(observed).items()}

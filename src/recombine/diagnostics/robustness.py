@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,28 +98,19 @@ def noise_curve(
     return np.stack(errors_of_amount)
 
 
-@dataclass(frozen=True)
-class Cut:
-    """The threshold log₁₀|w| between small and large weights, or None and the reason."""
-
-    at: float | None
-    reason: str = ""
-
-
-def two_modes(weights: NDArray[Any]) -> Cut:
+def two_modes(weights: NDArray[Any]) -> float | None:
     """Fit two Gaussians to the histogram of log₁₀|w| (-5 to 0) and cut between their means.
 
-    The cut is (μ₁/s₁ + μ₂/s₂)/(1/s₁ + 1/s₂), as in Qian et al. (2025). There is none if the fit
-    fails, a mode is empty or outside the histogram, or the modes are closer than the sum of their
-    widths: then the weights have one mode, and a cut would be arbitrary.
+    The cut is (μ₁/s₁ + μ₂/s₂)/(1/s₁ + 1/s₂), as in Qian et al. (2025). It is None if fewer than 8
+    weights are in range, the fit fails, a mode is empty or outside the histogram, or the modes are
+    closer than the sum of their widths: then the weights have one mode, and a cut would be
+    arbitrary.
     """
     size = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
     logs = np.log10(size[size > 0])
     counts, edges = np.histogram(logs, bins=50, range=(-5.0, 0.0))
     if counts.sum() < 8:
-        return Cut(
-            None, f"only {counts.sum()} weights lie between 1e-5 and 1; at least 8 are needed"
-        )
+        return None
     middle = (edges[1:] + edges[:-1]) / 2
     height = counts / counts.max()
 
@@ -136,69 +126,40 @@ def two_modes(weights: NDArray[Any]) -> Cut:
             warnings.simplefilter("error", OptimizeWarning)
             warnings.filterwarnings("ignore", "overflow", RuntimeWarning)  # of a covariance
             (a, m, s, b, n, t), _ = curve_fit(hills, middle, height, p0=start, maxfev=5000)
-    except (RuntimeError, OptimizeWarning) as problem:
-        return Cut(None, f"the fit of two modes failed: {str(problem).splitlines()[0]}")
+    except (RuntimeError, OptimizeWarning):
+        return None
     s, t = abs(s), abs(t)
-    if min(a * s, b * t) < 0.01 * max(a * s, b * t):
-        return Cut(None, "one of the two modes is empty")
-    if not all(-5 <= mean <= 0 for mean in (m, n)):
-        return Cut(None, "one of the two modes lies outside [1e-5, 1]")
-    if abs(m - n) < s + t:
-        return Cut(None, f"the modes are {abs(m - n):.2f} apart, less than the sum of their widths")
-    return Cut(float((m / s + n / t) / (1 / s + 1 / t)))
+    empty = min(a * s, b * t) < 0.01 * max(a * s, b * t)
+    outside = not all(-5 <= mean <= 0 for mean in (m, n))
+    if empty or outside or abs(m - n) < s + t:
+        return None
+    return float((m / s + n / t) / (1 / s + 1 / t))
 
 
-@dataclass(frozen=True)
-class Pruned:
-    """A copy of a model without its small weights, and the threshold of each layer."""
+def prune(model: nn.Module) -> tuple[nn.Module, list[bool]]:
+    """Copy a model without the small weights of its linear layers, and mark the layers cut.
 
-    model: nn.Module
-    cuts: list[Cut]
-
-    @property
-    def whole(self) -> bool:
-        """Whether every layer could be cut; `cuts` says why a layer could not."""
-        return all(c.at is not None for c in self.cuts)
-
-
-def prune(model: nn.Module) -> Pruned:
-    """Set the small weights of each linear layer to zero; layers with one mode stay unchanged."""
+    Layers whose weights have one mode stay unchanged.
+    """
     thin = deepcopy(model)
     layers = [m for m in thin.modules() if isinstance(m, nn.Linear)]
     if not layers:
         raise Refused(f"prune() needs a model with linear layers; {type(model).__name__} has none.")
-    cuts = []
+    cuts = [two_modes(layer.weight.detach().cpu().numpy()) for layer in layers]
     with torch.no_grad():
-        for layer in layers:
-            cut = two_modes(layer.weight.cpu().numpy())
-            if cut.at is not None:
-                layer.weight[layer.weight.abs() < 10**cut.at] = 0.0
-            cuts.append(cut)
-    return Pruned(thin, cuts)
-
-
-@dataclass(frozen=True)
-class Forgetting:
-    """Errors of every output before and after one of them was retrained."""
-
-    output: int
-    before: Array
-    after: Array
-
-    @property
-    def others(self) -> float:
-        """Increase of the other outputs' mean error: 0 if nothing was forgotten."""
-        rest = np.arange(len(self.before)) != self.output
-        return float((self.after - self.before)[rest].mean())
+        for layer, cut in zip(layers, cuts, strict=True):
+            if cut is not None:
+                layer.weight[layer.weight.abs() < 10**cut] = 0.0
+    return thin, [cut is not None for cut in cuts]
 
 
 def forgetting(
     model: nn.Module, old: Data, new: Data, output: int, *, steps: int, **options: Any
-) -> Forgetting:
-    """Retrain a copy on one output of `new` data and measure the other outputs on `old` data.
+) -> tuple[Float[np.ndarray, " outputs"], Float[np.ndarray, " outputs"]]:
+    """Retrain a copy on one output of `new` data; return errors before and after.
 
-    The loss includes that output alone; `before` and `after` are its errors on `new` and the
-    others' on `old`. Options go to `fit`.
+    The loss includes that output alone; errors are its own on `new` and the others' on `old` data.
+    Options go to `fit`.
     """
     _rows(old)
     if old.y.shape[1:] != new.y.shape[1:] or not 0 <= output < old.y.shape[1]:
@@ -220,4 +181,4 @@ def forgetting(
     learner = deepcopy(model)
     before = measured(learner)
     fit(learner, new, steps=steps, loss=loss, **options)
-    return Forgetting(output, before, measured(learner))
+    return before, measured(learner)

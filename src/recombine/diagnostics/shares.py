@@ -239,7 +239,7 @@ def by_differences(
     if 0 < change < 100 * ROUNDING * rounding:
         raise Refused(
             f"The outputs change by about {(change / norms[0, :, 0].numel()) ** 0.5:.1e} between "
-            f"points, too little beside their size for {str(z.dtype).removeprefix('torch.')}; "
+            f"points, too little relative to their size for {str(z.dtype).removeprefix('torch.')}; "
             "subtract their mean in the map, or use double precision."
         )
     value, error = _spread(norms)

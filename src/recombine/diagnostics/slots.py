@@ -59,19 +59,18 @@ def segments(model: Layered, z: Float[Tensor, "n k d"]) -> Int[Tensor, "n rows c
         return (parts - ground).abs().sum(dim=2).argmax(dim=1)
 
 
-def contrast(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "n k d"]) -> tuple[float, float]:
-    """Compositional contrast, raw and on a scale from 0 to 1, as a mean over points.
+def contrast(decode: Callable[[Tensor], Tensor], z: Float[Tensor, "n k d"]) -> float:
+    """Compositional contrast on a scale from 0 to 1, as a mean over points.
 
-    Raw: Σ ‖∂f/∂zⱼ‖ ‖∂f/∂zₖ‖ over outputs and pairs of slots. Scaled: divided by its largest value
-    for the same Σₖ ‖∂f/∂zₖ‖ at every output. 0 means that each output depends on at most one slot,
-    1 that each output depends on all slots equally.
+    Σ ‖∂f/∂zⱼ‖ ‖∂f/∂zₖ‖ over outputs and pairs of slots, divided by its largest value for the same
+    Σₖ ‖∂f/∂zₖ‖ at every output. 0 means that each output depends on at most one slot, 1 that each
+    output depends on all slots equally.
     """
     with torch.no_grad():
         norms = sensitivity(decode, z)
     k, raw = norms.shape[1], shared_outputs(norms)
     most = norms.sum(dim=1).square().sum(dim=1) * (k - 1) / (2 * k)
-    scaled = torch.where(most > 0, raw / most.where(most > 0, 1), 0.0)
-    return float(raw.mean()), float(scaled.mean())
+    return float(torch.where(most > 0, raw / most.where(most > 0, 1), 0.0).mean())
 
 
 @dataclass(frozen=True)
@@ -101,13 +100,12 @@ class Latents:
 
 @dataclass(frozen=True)
 class Readout:
-    """A network that reads an object's latents from its slot, and the slot of each object."""
+    """A network that reads an object's latents from its slot."""
 
     network: nn.Module
     latents: Latents
     mean: Tensor
     scale: Tensor
-    order: tuple[int, ...] | None  # the slot of each object; None: matched in each image
     slots: tuple[Tensor, Tensor]  # mean and standard deviation of the slots in the fit
 
     def read(self, z: Float[Tensor, "n k d"]) -> Float[Tensor, "n k outputs"]:
@@ -115,17 +113,18 @@ class Readout:
         z = (z - self.slots[0]) / self.slots[1]
         return predict(self.network, z.flatten(0, 1)).view(*z.shape[:2], -1)
 
-    def score(
+    def match(
         self, z: Float[Tensor, "n k d"], truth: Shaped[Tensor, "n k latents"]
-    ) -> dict[str, float]:
-        """R² of the continuous latents, accuracy of the classes, and their mean over latents."""
+    ) -> Int[Tensor, "n k"]:
+        """Return the slot of each object: the matching with the smallest error in each image."""
+        targets = (truth - self.mean) / self.scale
+        return assign(self.latents.errors(self.read(z)[:, None], targets[:, :, None]))
+
+    def score(self, z: Float[Tensor, "n k d"], truth: Shaped[Tensor, "n k latents"]) -> float:
+        """Mean over latents of R² (continuous ones) and accuracy (classes), for matched slots."""
         _refuse_constant(truth[..., : self.latents.continuous])
         targets = (truth - self.mean) / self.scale
-        outputs = self.read(z)
-        if self.order is not None:
-            outputs = outputs[:, list(self.order)]
-        else:
-            outputs = _matched(outputs, targets, self.latents)
+        outputs = by_slot(self.read(z), self.match(z, truth))
         count = self.latents.continuous
         r2 = [
             variance_weighted_r2(outputs[..., i].reshape(-1, 1), targets[..., i].reshape(-1, 1))
@@ -135,12 +134,7 @@ class Readout:
         logits = outputs[..., count:].split(self.latents.classes, dim=-1)
         for i, kind in enumerate(logits):
             hits.append(float((kind.argmax(dim=-1) == truth[..., count + i]).float().mean()))
-        scores = {"score": float(np.mean([*r2, *hits]))}
-        if r2:
-            scores["r2"] = float(np.mean(r2))
-        if hits:
-            scores["accuracy"] = float(np.mean(hits))
-        return scores
+        return float(np.mean([*r2, *hits]))
 
 
 def _refuse_constant(truth: Shaped[Tensor, "n k latents"]) -> None:
@@ -161,20 +155,15 @@ def _deviation(rows: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
     return deviation.where(deviation > noise, 1.0)
 
 
-def _matched(outputs: Tensor, truth: Tensor, latents: Latents) -> Tensor:
-    """Reorder the slots of each image to match its objects at the lowest cost."""
-    cost = latents.errors(outputs[:, None], truth[:, :, None])  # (n, objects, slots)
-    best = assign(cost.detach())
-    return outputs.gather(1, best[:, :, None].expand_as(outputs))
+def by_slot(values: Float[Tensor, "n k d"], slots: Int[Tensor, "n k"]) -> Float[Tensor, "n k d"]:
+    """Reorder the rows of each image by the slot of each object."""
+    return values.gather(1, slots[:, :, None].expand_as(values))
 
 
-def slot_order(
-    z: Float[Tensor, "n k d"], truth: Float[Tensor, "n k latents"]
-) -> tuple[tuple[int, ...], Float[np.ndarray, "k k"]]:
-    """Find the slot of each object by ridge regressions of all pairs and the best assignment.
+def slot_order(z: Float[Tensor, "n k d"], truth: Float[Tensor, "n k latents"]) -> list[int]:
+    """Match a slot to each object, once for all points, by the R² of ridge regressions.
 
-    Returns the order and the R² of every (object, slot), fitted on the first half of the points and
-    scored on the second.
+    Regressions of all pairs are fitted on the first half of the points and scored on the second.
     """
     from sklearn.linear_model import Ridge  # slow to import
 
@@ -188,8 +177,8 @@ def slot_order(
             ridge = Ridge(alpha=1e-3).fit(code[:half, i], targets[:half, j])
             predicted = torch.from_numpy(ridge.predict(code[half:, i]).reshape(len(z) - half, -1))
             table[j, i] = variance_weighted_r2(predicted, truth[half:, j].cpu().double())
-    best = assign(torch.from_numpy(-table)[None])[0]
-    return tuple(best.tolist()), table
+    order: list[int] = assign(torch.from_numpy(-table)[None])[0].tolist()
+    return order
 
 
 def readout(
@@ -206,8 +195,8 @@ def readout(
 ) -> Readout:
     """Fit one network that reads each object's latents from its slot.
 
-    Slots are matched to objects once for all points. For models whose slots have no fixed roles,
-    order them first, and replace `order` by None in the result.
+    For the fit, slots are matched to objects once for all points: where slots have no fixed roles,
+    order them first.
 
     - truth: continuous latents first, then one label for each entry of `classes`
     - classes: number of classes of each label
@@ -229,14 +218,14 @@ def readout(
     slots = (z.flatten(0, 1).mean(dim=0), _deviation(z.flatten(0, 1)))
     targets = (truth - mean) / scale
     standard = (z - slots[0]) / slots[1]
-    order = slot_order(standard, targets)[0]
+    order = slot_order(standard, targets)
     with seeded(seed):
         network = nn.Sequential(*dense_layers(z.shape[2], *[width] * depth, latents.outputs))
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return latents.errors(outputs, targets).mean()
 
-    data = Data(np.zeros((len(z), 1)), standard[:, list(order)], targets)
+    data = Data(np.zeros((len(z), 1)), standard[:, order], targets)
     options: dict[str, Any] = {"steps": steps, "batch": batch, "lr": lr, "engine": "turn"}
     fit(network, data, loss=loss, schedule=cosine(), seed=seed, **options)
-    return Readout(network, latents, mean, scale, order, slots)
+    return Readout(network, latents, mean, scale, slots)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 CELLS = 256  # equal parts of each line before refinement; a quarter in single precision
-REFINED = 24  # cells that are refined: the most irregular ones for their slope, and of all
+REFINED = 24  # most irregular cells that are refined, relative to their slope and absolutely
 FINER = 4  # parts into which a cell is cut
 CUTS = 2  # cuts over which the shrinking of differences is judged
 FINEST = 1e-8  # smallest cell, as a share of the line, in double precision
@@ -37,10 +37,10 @@ def find_break(
     """Find the clearest jump or kink of a batched map on the lines from `start` to `end`, if any.
 
     When a cell is cut into four, the third differences of its values shrink by 64 where the map is
-    smooth, by 4 at a kink, and not at all at a jump. The most irregular cells are cut until this
-    can be told, whatever the slope beside them, or until rounding hides it. `precision` is the
-    rounding of the map's outputs, if it is coarser than that of the points. A break that no line
-    crosses is not found.
+    smooth, by 4 at a kink, and not at all at a jump. The most irregular cells are cut until
+    the three can be told apart, at any slope, or until rounding hides the difference. `precision`
+    is the rounding of the map's outputs, if it is coarser than that of the points. A break that no
+    line crosses is missed.
 
     >>> zero, one = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
     >>> find_break(torch.sin, zero, one) is None
@@ -78,7 +78,7 @@ def find_break(
         chosen.append(all_cells.worst(width, noise, JUMP * rise))
     if rise.any() and (rise * width <= FINER**CUTS * noise).all():
         return Break("rounding", 0, 0.0, float(noise.max()) / ROUNDING)
-    cells, least, hidden = _Cells.join(chosen), noise + JUMP * rise, list[_Kink]()
+    cells, least, hidden = _Cells.join(chosen), noise + JUMP * rise, list[tuple[float, Break]]()
     while len(cells := cells.worst(width, noise, least)) and width > finest:
         parts = cut(cells.line, cells.low, width, FINER)
         gone = parts.third[0].unflatten(0, (-1, FINER)).amax(dim=1) <= noise
@@ -95,22 +95,20 @@ def find_break(
             at, size = float(cells.low[cell]), float(now[cell, output]) / 2
             return Break("jump", int(cells.line[cell]), at, size)
         hidden.append(_kink(cells, width, noise, torch.ones_like(now, dtype=torch.bool)))
-    return next((k.place for k in reversed(hidden) if k.strength >= KINK), None)
+    return next((kink for strength, kink in reversed(hidden) if strength >= KINK), None)
 
 
-class _Kink(NamedTuple):
-    strength: float
-    place: Break
+def _kink(cells: _Cells, width: float, noise: Tensor, last: Tensor) -> tuple[float, Break]:
+    """Find the clearest kink of cells and its strength, in outputs that `last` marks.
 
-
-def _kink(cells: _Cells, width: float, noise: Tensor, last: Tensor) -> _Kink:
-    """Find the clearest kink of cells, in outputs for which these are the `last` to be told."""
+    These are the outputs whose finer cells rounding hides.
+    """
     before, now, cuts = cells.third[0], cells.third[-1], len(cells.third) - 1
     kink = (before < 5.7**cuts * now) & (now > noise) & last
     strength = torch.where(kink, now / (cells.slope * width + TINY), 0.0)
     cell, output = divmod(int(strength.argmax()), strength.shape[1])
     at, size = float(cells.low[cell]), float(now[cell, output]) / width
-    return _Kink(float(strength.max()), Break("kink", int(cells.line[cell]), at, size))
+    return float(strength.max()), Break("kink", int(cells.line[cell]), at, size)
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class _Cells:
         return len(self.line)
 
     def worst(self, width: float, noise: Tensor, least: Tensor) -> _Cells:
-        """Keep the most irregular cells: for the slope beside them, and of all."""
+        """Keep the most irregular cells, relative to the slope nearby and in absolute terms."""
         irregular = torch.where(self.third[-1] > noise, self.third[-1], 0.0)
         by_slope = (irregular / (self.slope * width + least + TINY)).amax(dim=1)
         by_range = (irregular / (least + TINY)).amax(dim=1)
@@ -138,10 +136,8 @@ class _Cells:
     @staticmethod
     def join(parts: Sequence[_Cells]) -> _Cells:
         """Put cells of several lines together."""
-        line, low, slope, third = (
-            torch.cat([getattr(p, name) if name != "third" else p.third[0] for p in parts])
-            for name in ("line", "low", "slope", "third")
-        )
+        columns = zip(*[(p.line, p.low, p.slope, p.third[0]) for p in parts], strict=True)
+        line, low, slope, third = map(torch.cat, columns)
         return _Cells(line, low, slope, [third])
 
 

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recombine.core.error import Refused, nearest
+from recombine.core.error import Refused
 from recombine.core.space import Points, Space
 from recombine.core.support import Support
 from recombine.diagnostics.certificate import Certificate, Rank, Repair
@@ -200,8 +200,6 @@ def _parts(f: Composition, space: Space, z: Points) -> list[Tensor]:
 def rank(f: Any, space: Space, component: str, z: Points) -> Rank:
     """Measure how much of a component is determined by points that share its value."""
     c, z = as_composition(f, space), space.check(z, "The partners")
-    if component not in space.names:
-        raise nearest("component", component, space.names)
     block = space.columns(component)
     if not len(z) or (z[:, block] != z[0, block]).any():
         raise Refused(
@@ -248,14 +246,11 @@ def sufficiency(
     rng = np.random.default_rng(seed)
     ranks: dict[str, tuple[Rank, ...]] = {}
     repairs: dict[str, Repair | None] = {}
-    outside: dict[str, int] = {}
     for k, name in enumerate(space.names):
         of_values: list[Rank] = []
         spectra: list[_Spectrum | None] = []
-        missing = 0
         for value in _grid(space, support, name, tried, rng):
             z, occurs = search(space, support, name, value, n, rng)
-            missing += not occurs
             if occurs:
                 shape = drawn(c, k, value[None]).shape[1:]
                 blocks = jacobians(c.combine, _parts(c, space, z), k) if len(z) else None
@@ -266,12 +261,12 @@ def sufficiency(
                 f"None of the tested values of {name!r} occurs in {support}; pass values of "
                 "the support as `tried`."
             )
-        ranks[name], outside[name] = tuple(of_values), missing
+        ranks[name] = tuple(of_values)
         if repair and not all(r.sufficient for r in of_values):
             repairs[name] = _repair(c, space, k, of_values, spectra, _anchors(space, name, rng))
     about = c.combine
     return Certificate(
-        str(about), str(support), ranks, repairs, outside, about.differentiable, about.instead
+        str(about), str(support), ranks, repairs, about.differentiable, about.instead
     )
 
 

@@ -259,9 +259,8 @@ def reconstruct(
       ignored
     - parts: the other components' outputs at the partners, (n, channels, …) each
     """
-    if component not in space.names:
-        raise nearest("component", component, space.names)
-    k, block = space.names.index(component), space.columns(component)
+    block = space.columns(component)
+    k = space.names.index(component)
     line = np.asarray(path, dtype=np.float64)
     if line.shape != (2, block.stop - block.start):
         raise Refused(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from recombine.report.maps import TOP, draw_map, fit_cells
 from recombine.report.panel import Axes, Figure, color_bar
 from recombine.runs.record import Record
 
+K = TypeVar("K")
 Arrays = Callable[[Record], Mapping[str, Any]]  # reads the arrays of a record
 
 
@@ -55,6 +56,22 @@ def heat_maps(
     return figure
 
 
+def grouped(records: Iterable[Record], key: Callable[[Record], K]) -> dict[K, list[Record]]:
+    """Group records by a key, in the order in which keys occur."""
+    groups: dict[K, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return groups
+
+
+def stored(
+    groups: Mapping[K, Sequence[Record]], arrays_of: Arrays, name: str
+) -> dict[K, list[Mapping[str, Any]]]:
+    """Read the arrays of each group's runs that have the named one; other groups are left out."""
+    all_arrays = {k: [a for r in runs if name in (a := arrays_of(r))] for k, runs in groups.items()}
+    return {k: arrays for k, arrays in all_arrays.items() if arrays}
+
+
 def seed_rows(
     axes: Axes,
     rows: Mapping[str, Mapping[str, Sequence[float]]],
@@ -79,6 +96,34 @@ def seed_rows(
     axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
 
 
+def seed_figure(
+    rows: Mapping[str, Mapping[str, Sequence[float]]],
+    colors: Mapping[str, str],
+    xlabel: str,
+    *,
+    left: float = 180,
+    row: float = 30,
+    mark: float | None = None,
+) -> Figure | None:
+    """Draw one panel as `seed_rows` does, with a legend of several series; None without rows.
+
+    - left, row: pixels for the names of the rows, and per row
+    - mark: value of a dashed line
+    """
+    if not rows:
+        return None
+    top, height = 34 if len(colors) > 1 else 10, row * len(rows)
+    figure = Figure(left + 310, top + height + 54)
+    axes = figure.place(left, top, 290, height)
+    if mark is not None:
+        axes.mark("x", mark)
+    seed_rows(axes, rows, colors)
+    axes.set(xlabel=xlabel)
+    if len(colors) > 1:
+        figure.legend(left, 14, colors)
+    return figure
+
+
 def score_panels(
     groups: Mapping[str, Sequence[Record]],
     scores: Mapping[str, str],
@@ -86,30 +131,33 @@ def score_panels(
     *,
     left: float,
     row: float,
+    wide: float = 160,
     floor: float = -np.inf,
 ) -> Figure:
     """Draw one panel per score with `seed_rows`, one row per group of records.
 
-    - scores: titles by score; records have `{score}_{kind}`, or plain `{score}` for kind "ood"
+    - scores: titles by score; records have `{score}_{kind}`, or plain `{score}` for the kinds "ood"
+      and ""
     - kinds: labels and colors by kind
-    - left, row: pixels for the names of the groups, and for each row
+    - left, row, wide: pixels for the names of the groups, for each row, and for each panel
     - floor: smaller values are drawn here
     """
-    wide, gap, height = 160, 28, row * len(groups)
-    figure = Figure(left + len(scores) * (wide + gap), height + 88)
+    gap, top, height = 28, 50 if len(kinds) > 1 else 30, row * len(groups)
+    figure = Figure(left + len(scores) * (wide + gap), height + top + 38)
     for s, (score, title) in enumerate(scores.items()):
-        axes = figure.place(left + s * (wide + gap), 50, wide, height)
+        axes = figure.place(left + s * (wide + gap), top, wide, height)
         rows: dict[str, dict[str, list[float]]] = {name: {} for name in groups}
         for name, records in groups.items():
             for kind in kinds:
-                keys = [f"{score}_{kind}", *[score] * (kind == "ood")]
+                keys = [f"{score}_{kind}", *[score] * (kind in ("ood", ""))]
                 values = [r.scores[key] for r in records for key in keys if key in r.scores]
                 rows[name][kind] = [max(value, floor) for value in values]
         seed_rows(axes, rows, {kind: color for kind, (_, color) in kinds.items()})
         axes.set(title=title, title_size=11, xgrid=True)
         if s:
             axes.set(ynames=[])
-    figure.legend(left, 14, dict(kinds.values()))
+    if len(kinds) > 1:
+        figure.legend(left, 14, dict(kinds.values()))
     return figure
 
 

@@ -49,8 +49,8 @@ def addition_cross(anchors: Sequence[int]) -> Support:
     return cross(a=anchors, b=anchors)
 
 
-def addition_support(name: str, levels: int = 9, seed: int = 1) -> Support:
-    """Look up a training set of the paper; `dispersed` has two sums per row and column, by `seed`.
+def addition_support(name: str, levels: int = 9) -> Support:
+    """Look up a training set of the paper by name; `theory.leak` has the dispersed one.
 
     >>> print(addition_support("both"))
     (values(a=[2, 6]) | values(b=[2, 6]))
@@ -63,13 +63,9 @@ def addition_support(name: str, levels: int = 9, seed: int = 1) -> Support:
         "both": [levels // 4, end - levels // 4],
         "asymmetric": [0],
     }
-    if name in anchors:
-        return addition_cross(anchors[name])
-    if name != "dispersed":
-        raise nearest("support of addition", name, [*anchors, "dispersed"])
-    starts = np.arange(levels)
-    np.random.default_rng(seed).shuffle(starts)
-    return _any([values(a=[i], b=[s, (s + 1) % levels]) for i, s in enumerate(starts.tolist())])
+    if name not in anchors:
+        raise nearest("support of addition", name, anchors)
+    return addition_cross(anchors[name])
 
 
 @task

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from recombine.core.error import Refused, nearest
+from recombine.core.error import Refused
 from recombine.core.space import Numbers, Points
 from recombine.theory.kernel import by_salience
 
@@ -57,12 +57,10 @@ def dispersed_error(
     for seed in seeds:
         shown, held_out = dispersed(seed)
         target = shown.sum(axis=1) - (LEVELS - 1)
-        if method == "regress":
-            model = regress(kernel, shown, target, bias=True)
-        elif method == "svr":
+        if method == "svr":
             model = svr(kernel, shown, target)
         else:
-            raise nearest("method", method, ("regress", "svr"))
+            model = regress(kernel, shown, target, bias=True)
         error = model.predict(held_out) - (held_out.sum(axis=1) - (LEVELS - 1))
         errors.append(float((error**2).mean()))
     return float(np.mean(errors))
@@ -86,16 +84,9 @@ def partial_exposure(k: float) -> float:
     return 2 * k**2 / (1 - 2 * k**2)
 
 
-def _three(s: Numbers) -> tuple[float, float, float]:
-    if len(s) not in (2, 3):
-        raise Refused(f"CD-3 needs the saliences S(1;3), S(2;3) and perhaps S(3;3); got {len(s)}.")
-    s1, s2 = float(s[0]), float(s[1])
-    return s1, s2, float(s[2]) if len(s) == 3 else 1 - 3 * s1 - 3 * s2
-
-
 def cd3_regression_succeeds(n: int, s: Numbers) -> bool:
-    """Whether the minimum-norm model solves CD-3: 2n s1 s2 + 2 s2² > s1 s3."""
-    s1, s2, s3 = _three(s)
+    """Whether the minimum-norm model solves CD-3: 2n s1 s2 + 2 s2² > s1 s3, with sk = S(k;3)."""
+    s1, s2, s3 = map(float, s)
     return 2 * n * s1 * s2 + 2 * s2**2 > s1 * s3
 
 
@@ -105,7 +96,7 @@ def cd3_margin_succeeds(n: int, s: Numbers) -> bool:
     If Q ≤ 0 every point is a support vector and the minimum-norm rule applies. Otherwise points
     that the context alone classifies drop out, and the shortcut must be beaten without them.
     """
-    s1, s2, s3 = _three(s)
+    s1, s2, s3 = map(float, s)
     q = 4 * n**3 * s1**2 + 6 * n**2 * s1 * s2 - 2 * n**2 * s1 * s3
     q += 2 * n * s2**2 - 3 * n * s2 * s3 - s3**2
     if q <= 0:

@@ -18,7 +18,8 @@ from recombine.core.support import Support
 
 CLOSE = 1e-12  # shorter lengths count as zero, as a share of a factor's range
 ROUNDING = 4.0  # lengths of this many roundings count as zero too
-BINS = 64  # intervals per coordinate of a support that is known by samples only
+BINS = 64  # intervals per coordinate of a support that is known by draws only
+DRAWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -128,19 +129,13 @@ def _without(
 
 
 def compositional(
-    space: Space,
-    shown: Support | Points,
-    query: Support | Points,
-    *,
-    draws: int = 20_000,
-    rng: Generator | None = None,
+    space: Space, shown: Support, query: Support, *, rng: Generator | None = None
 ) -> Coverage:
     """Compare the training values of each factor with the queried values (Wiedemer et al. 2023).
 
     The definition requires equal marginals; training values outside the query are harmless and not
     reported. Supports that implement `marginal` are treated exactly, up to sets without extent.
-    Others, and samples (n, dim), are binned coordinate by coordinate, and the answer states its
-    resolution.
+    Draws from others are binned coordinate by coordinate, and the answer states its resolution.
 
     >>> from recombine.core.sets import box, cross, everything
     >>> from recombine.core.space import cube
@@ -157,12 +152,9 @@ def compositional(
     rng = rng if rng is not None else np.random.default_rng(0)
     samples: dict[int, Points] = {}
 
-    def sample(of: Support | Points) -> Points:
+    def sample(of: Support) -> Points:
         if id(of) not in samples:
-            z = space.check(of.draw(space, draws, rng=rng) if isinstance(of, Support) else of)
-            if not len(z):
-                raise Refused("compositional() needs one point or more; got none.")
-            samples[id(of)] = z
+            samples[id(of)] = of.draw(space, DRAWS, rng=rng)
         return samples[id(of)]
 
     gaps: list[Gap] = []
@@ -172,21 +164,18 @@ def compositional(
         block = space.blocks[f.name]
         ends = whole(space)[0, :, block]
         close = np.maximum(CLOSE * np.ptp(ends, axis=0), ROUNDING * np.spacing(np.abs(ends).max()))
-        values = [
-            of.marginal(space, f.name) if isinstance(of, Support) else None for of in (shown, query)
-        ]
+        values = [of.marginal(space, f.name) for of in (shown, query)]
         exact = [v for v in values if v is not None]
         if len(exact) == 2:
             lost, width = missing(exact[1], exact[0], close), 0.0
             components = [pieces(v, close) for v in exact]
         else:
             rows = [sample(of)[:, block] for of in (shown, query)]
-            bins = int(np.clip(min(map(len, rows)) // 20, 2, BINS))
-            lost, binned = _binned(rows, ends, bins)
+            lost, binned = _binned(rows, ends)
             components = [
                 n if v is None else pieces(v, close) for n, v in zip(binned, values, strict=True)
             ]
-            width = float((ends[1] - ends[0]).max() / bins)
+            width = float((ends[1] - ends[0]).max() / BINS)
         gaps += [_gap(f.name, box, ends, close) for box in lost]
         counts[0][f.name], counts[1][f.name] = components
         resolution[f.name] = width
@@ -198,11 +187,11 @@ def _gap(name: str, box: Boxes, ends: Boxes, close: Array) -> Gap:
     return Gap(name, tuple(box[0].tolist()), tuple(box[1].tolist()), tuple(narrow.tolist()))
 
 
-def _binned(samples: list[Points], ends: Boxes, bins: int) -> tuple[Boxes, list[int]]:
+def _binned(samples: list[Points], ends: Boxes) -> tuple[Boxes, list[int]]:
     """Find gaps and components of each coordinate from the bins that samples fall into."""
     gaps, components = [np.empty((0, *ends.shape))], [1, 1]
     for i in range(ends.shape[1]):
-        edges = np.linspace(ends[0, i], ends[1, i], bins + 1)
+        edges = np.linspace(ends[0, i], ends[1, i], BINS + 1)
         hit = [np.histogram(s[:, i], edges)[0] > 0 for s in samples]
         components = [max(n, len(_runs(h))) for n, h in zip(components, hit, strict=True)]
         for start, stop in _runs(hit[1] & ~hit[0]):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from recombine.core.boxes import Boxes
-from recombine.core.error import Refused, nearest
+from recombine.core.error import Refused
 from recombine.core.space import Mask, Points, Space
 from recombine.core.support import Support
 
@@ -19,14 +19,12 @@ def search(
 ) -> tuple[Points, bool]:
     """Find up to `n` partners of a component's value, and tell whether the value occurs at all.
 
-    Partners are points of the support that hold the value and at which a small step of each
-    coordinate of the component, one way or the other, stays in the support: otherwise there is no
-    derivative to learn from. On planes the partners are their anchors, all of them; in a band,
+    Partners are points of the support with that value, at which a small step of each coordinate of
+    the component, one way or the other, stays in the support: otherwise there is no derivative to
+    learn from. On planes the partners are their anchors, all of them; in a band,
     neighbors; elsewhere draws.
     """
     value = np.asarray(value, dtype=np.float64)
-    if component not in space.names:
-        raise nearest("component", component, space.names)
     block, factor = space.columns(component), space.factor(component)
     if discrete := [f.name for f in space.factors if f.levels is not None]:
         raise Refused(

@@ -199,20 +199,10 @@ def _grid(p: _Problem) -> tuple[Array, Array, int]:
     return duals, p.y.mean(axis=0) if p.bias else np.zeros(p.y.shape[1]), len(spectrum)
 
 
-def _quotient(p: _Problem) -> tuple[Array, Array, int]:
-    """Solve for cells of points that symmetry makes equivalent."""
-    cell = cells(p.conjunctions, p.kernel, np.column_stack([p.y, p.copies]))
-    small = quotient(p.conjunctions, p.kernel, cell)
-    first = np.unique(cell, return_index=True)[1]
-    a, b = small.regress(p.y[first], p.ridge, bias=p.bias, copies=p.copies[first])
-    return a[cell], b, len(first)
-
-
 METHODS: dict[str, Callable[[_Problem], tuple[Array, Array, int]]] = {
     "dense": _dense,
     "groups": _groups,
     "grid": _grid,
-    "quotient": _quotient,
 }
 
 
@@ -258,8 +248,7 @@ def regress(
     - y: targets (n,) or (n, outputs)
     - ridge: penalty on the squared norm; 0 interpolates
     - method: all give the same solution. `dense` factorizes the Gram matrix, `groups` never forms
-      it, `grid` inverts directly on a complete grid, `quotient` solves for cells of points that
-      symmetry makes equivalent; `auto` chooses
+      it, `grid` inverts directly on a complete grid; `auto` chooses
     - bias: add a constant, which is not penalized
     - memory: bytes that the solver may use
 
@@ -342,10 +331,9 @@ def margin(
         a, b = hard_margin(kernel.gram(groups.points, groups.points), mean)
         method, unknowns = "dense", n
     else:
-        small = quotient(problem.conjunctions, kernel, cell)
-        first = np.unique(cell, return_index=True)[1]
-        a, b = small.margin(mean[first])
-        a, method, unknowns = a[cell], "quotient", len(first)
+        _, first, counts = np.unique(cell, return_index=True, return_counts=True)
+        a, b = hard_margin(quotient(problem.conjunctions, kernel, cell), mean[first])
+        a, method, unknowns = (a / counts)[cell], "quotient", len(first)
     dual = (a / groups.counts)[groups.at]
     return Solution(kernel, np.asarray(shown, dtype=np.float64), dual, b, method, unknowns)
 
@@ -363,11 +351,6 @@ def svr(kernel: Kernel, shown: Points, y: NDArray[Any], epsilon: float = 0.1) ->
         raise Refused(
             f"svr() needs one target per training point; got shape {y.shape} for {len(shown)} "
             "points."
-        )
-    if 3 * 8.0 * len(shown) ** 2 > MEMORY:
-        raise Refused(
-            f"The Gram matrix of {len(shown):,} points does not fit into {MEMORY / 1e9:g} GB. "
-            "Use fewer points, or `regress`, which does not need it."
         )
     machine = SVR(C=1e10, kernel="precomputed", epsilon=epsilon)
     machine.fit(kernel.gram(shown, shown), y)

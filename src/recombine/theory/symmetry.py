@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,42 +9,11 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused
 from recombine.core.space import Array, Index
-from recombine.theory.dual import hard_margin, interpolate
 from recombine.theory.groups import Groups
 from recombine.theory.kernel import Kernel
 
 CELLS = 2000  # more cells than this are no reduction
 EVEN = 1e-9  # how far sums within a cell may differ, as a share of the largest
-
-
-@dataclass(frozen=True)
-class Quotient:
-    """Cells of points that share one dual coefficient, and the kernel averaged over cells.
-
-    The partition is equitable: each point of a cell has the same kernel sum over any other cell.
-    Then dual coefficients that are constant on cells satisfy the equations (or, for a margin, the
-    optimality conditions) of the whole problem when they satisfy those of the cells.
-    """
-
-    mean: Array  # (cells, cells): average kernel value between points of two cells
-    counts: Array  # (cells,): points in each
-
-    def regress(
-        self, y: Array, ridge: float, *, bias: bool, copies: Array | float = 1.0
-    ) -> tuple[Array, Array]:
-        """Find each point's dual coefficient, by cell, and the bias, from targets by cell.
-
-        `copies` says how often each point of a cell occurs in the data.
-        """
-        root = np.sqrt(self.counts * copies)
-        k = self.mean * np.outer(root, root) + ridge * np.eye(len(root))
-        u, b = interpolate(k, root[:, None] * y, root if bias else None)
-        return u * (root / self.counts)[:, None], b
-
-    def margin(self, labels: Array) -> tuple[Array, float]:
-        """Find each point's dual coefficient, by cell, and the bias of the hard margin."""
-        a, b = hard_margin(self.mean, labels)
-        return a / self.counts, b
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -82,13 +50,18 @@ def cells(groups: Groups, kernel: Kernel, marks: NDArray[Any]) -> Index:
         color = finer
 
 
-def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Quotient:
-    """Average the kernel over cells, after checking that the partition is equitable."""
+def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Array:
+    """Average the kernel between points of two cells: (cells, cells).
+
+    The partition must be equitable: each point of a cell has the same kernel sum over any other
+    cell. Then dual coefficients that are constant on cells satisfy the optimality conditions of the
+    whole problem when they satisfy those of the cells.
+    """
     counts = np.bincount(cell).astype(np.float64)
     if len(counts) > CELLS:
         raise Refused(
             f"The {groups.size:,} points form {len(counts):,} cells; symmetry helps up to "
-            f"{CELLS:,}. Use method='groups'."
+            f"{CELLS:,}. Use method='dense'."
         )
     first = np.unique(cell, return_index=True)[1]
     mean = np.empty((len(counts), len(counts)))
@@ -98,6 +71,6 @@ def quotient(groups: Groups, kernel: Kernel, cell: Index) -> Quotient:
         if np.abs(sums - sums[first][cell]).max() > EVEN * np.abs(sums).max():
             raise Refused(
                 "Points of one cell have different kernel sums, so symmetry cannot be used here. "
-                "Use method='groups'."
+                "Use method='dense'."
             )
-    return Quotient((mean + mean.T) / 2, counts)
+    return np.asarray((mean + mean.T) / 2)

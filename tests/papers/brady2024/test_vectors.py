@@ -159,8 +159,8 @@ def test_the_objective_is_what_training_minimizes(where):
     with torch.no_grad():
         loss = 6 * nn.functional.mse_loss(model(data.x), data.y)
         loss += term(model, Batch(data.x, data.y))
-    model.eval()
-    total, error = objective(cfg, model, data)
+        model.eval()
+        total, error = objective(cfg, model, data)
     assert total == pytest.approx(float(loss), rel=1e-4)
     assert error < total
     assert penalty_value(replace(cfg, penalty="none"), model, model.encode(data.x)) == 0
@@ -170,7 +170,7 @@ def test_shares_are_zero_for_an_additive_decoder():
     cfg = Blocks(**SMALL)
     task = block_vectors("additive", outputs=6)
     data = task.data(task.space.draw(64, rng=np.random.default_rng(0)))
-    model = build(cfg, data, 0).eval()
+    model = build(cfg, data, 0).eval().requires_grad_(False)
     before = shares(model, data.x)
     assert min(before.values()) > 0.01
     with torch.no_grad():

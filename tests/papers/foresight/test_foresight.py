@@ -5,8 +5,7 @@ import pytest
 
 from recombine.core.claim import CLAIMS
 from recombine.papers.foresight import collecting, real, synthetic
-from recombine.papers.foresight.rivals import RIVALS, fit_rivals, forest_deviation
-from recombine.papers.foresight.telling import auroc
+from recombine.papers.foresight.rivals import RIVALS, auroc, fit_rivals, forest_deviation
 from recombine.papers.foresight.worlds import (
     FRESH,
     FRESHER,

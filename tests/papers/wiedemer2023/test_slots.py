@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from recombine.core.experiment import EXPERIMENTS
-from recombine.diagnostics.slots import Latents, Readout
+from recombine.diagnostics.slots import Latents, Readout, by_slot
 from recombine.maps.slots import Layered
-from recombine.papers.wiedemer2023.slots import Scenes, by_drawing, by_object, look, recombine
+from recombine.papers.wiedemer2023.slots import Scenes, by_drawing, look, recombine
 from recombine.runs.run import execute
 from recombine.tasks.scenes import scene_data, scene_latents, scene_support, scenes
 
@@ -22,7 +22,7 @@ def reader(latents: int) -> Readout:
     first.weight.data = torch.eye(latents + 1)[:latents]
     zero, one = torch.zeros(latents), torch.ones(latents)
     unit = torch.zeros(latents + 1), torch.ones(latents + 1)
-    return Readout(first, Latents(latents), zero, one, None, unit)
+    return Readout(first, Latents(latents), zero, one, unit)
 
 
 def coded(z: np.ndarray, objects: int, latents: int) -> Tensor:
@@ -37,7 +37,7 @@ def test_slots_are_ordered_as_objects(rng):
     slots = coded(z, 3, 2)
     order = torch.stack([torch.randperm(3) for _ in range(50)])
     mixed = slots.gather(1, order[:, :, None].expand_as(slots))
-    torch.testing.assert_close(by_object(reader(2), mixed, truth), slots)
+    torch.testing.assert_close(by_slot(mixed, reader(2).match(mixed, truth)), slots)
 
 
 class Oracle(Layered):

@@ -35,24 +35,24 @@ def test_two_planes_lose_what_lies_under_the_small_triangle_and_three_planes_not
     two, three = (
         wiedemer.certified(replace(SMALL, support=s, tried=4)) for s in ("star", "orthogonal")
     )
-    assert np.array_equal(two.marked, three.marked)
-    assert np.array_equal(two.marked, two.lost == 1)
-    assert (triangle[two.marked] > 0.5).all()  # hard sprites are half a pixel larger
-    assert two.marked[triangle > 0.99].all()
-    assert two.scores["determined_2"] < 1
-    assert not three.lost.any()
-    assert three.scores["hidden_2"] == 0
-    assert three.scores["determined_2"] == 1
+    assert np.array_equal(two["named_pixels"], three["named_pixels"])
+    assert np.array_equal(two["named_pixels"], two["lost_pixels"] == 1)
+    assert (triangle[two["named_pixels"]] > 0.5).all()  # hard sprites are half a pixel larger
+    assert two["named_pixels"][triangle > 0.99].all()
+    assert two["determined_2"] < 1
+    assert not three["lost_pixels"].any()
+    assert three["hidden_2"] == 0
+    assert three["determined_2"] == 1
 
 
 def test_opacity_leaves_sprites_undetermined_and_a_narrow_band_hides_the_second():
     opaque = wiedemer.certified(replace(SMALL, combine="alpha", shared=True, support="random"))
-    assert opaque.scores["determined_2"] < 1
+    assert opaque["determined_2"] < 1
     bands = [
         wiedemer.certified(replace(SMALL, support=f"diagonal({d})", tried=6, partners=64))
         for d in (0.05, 0.2)
     ]
-    narrow, wide = (b.scores["hidden_2"] for b in bands)
+    narrow, wide = (b["hidden_2"] for b in bands)
     assert narrow > 0.2 > 0.02 > wide
 
 
@@ -76,7 +76,7 @@ def seen_with(error):
 
 
 def test_errors_are_averaged_over_pixels_that_show_the_second_sprite():
-    marked = wiedemer.certified(SMALL).marked
+    marked = wiedemer.certified(SMALL)["named_pixels"]
     measured = wiedemer.by_pixel(SMALL, seen_with(np.where(marked, 0.12, 0.03)), marked)
     assert measured["error_named"] == pytest.approx(0.12, rel=1e-4)
     assert measured["error_others"] == pytest.approx(0.03, rel=1e-4)
@@ -85,7 +85,7 @@ def test_errors_are_averaged_over_pixels_that_show_the_second_sprite():
     shown = np.isfinite(error)
     np.testing.assert_allclose(error[shown], np.where(marked, 0.12, 0.03)[shown], rtol=1e-4)
     nothing = wiedemer.by_pixel(SMALL, seen_with(np.ones((16, 16))), np.zeros_like(marked))
-    assert set(nothing) == {"error_pixels", "named_pixels"}
+    assert set(nothing) == {"error_pixels"}
 
 
 def test_scores_agree_with_each_other():

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.stats import spearmanr
 from torch.nn.functional import linear
 
 from recombine.core.claim import CLAIMS, FAILS, HOLDS, Evidence
@@ -22,7 +21,6 @@ from recombine.papers.wiedemer2023.vectors import (
     SUPPORTS,
     Composed,
     conditioning,
-    rank_correlation,
     shown,
     vectors,
 )
@@ -187,12 +185,6 @@ def test_supports_are_those_of_the_config(rng):
     gap = np.abs(z[:, :2] - z[:, 2:])
     assert 0.06 < gap.max() < 0.05 * np.sqrt(2)
     assert shown(Composed(support="random")) == everything()
-
-
-def test_rank_correlation_is_spearman_s(rng):
-    for _ in range(20):
-        a, b = rng.normal(size=(2, 7))
-        assert rank_correlation(a, b + a) == pytest.approx(spearmanr(a, b + a).statistic)
 
 
 def record(seed, r2, sigma, **fields):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,23 +91,20 @@ def attention(cfg: Attention) -> Result:
 
 
 add = claims("brady2024.attention", runs={"attention": {}})
+closed = partial(add, below=1e-12, what="largest error of the closed form")
 
-add(
+closed(
     name="attention_has_the_derivative_derived",
     sentence="The derivative of attention with respect to a slot is the slot's weight times a "
     "known matrix.",
     score="error",
-    below=1e-12,
-    what="largest error of the closed form",
     source="ours: a pilot gave 5e-15",
 )
-add(
+closed(
     name="attention_has_the_second_derivative_derived",
     sentence="The second derivative with respect to two slots is the product of their weights "
     "times a known matrix.",
     score="error_second",
-    below=1e-12,
-    what="largest error of the closed form",
     source="ours",
     oracle="the claim: added after the correlation had failed",
 )

@@ -75,36 +75,22 @@ def shown(cfg: Blocks) -> Support:
 
 def penalty_value(cfg: Blocks, model: Smooth, z: Tensor) -> float:
     """Evaluate the penalty at some codes, before it is weighted."""
-    import torch
-
     from recombine.maps.curvature import crossing, shared
 
     if cfg.penalty == "none":
         return 0.0
-    with torch.no_grad():
-        if cfg.penalty == "n0":
-            return float(shared(model.chain, z).mean())
-        return float(crossing(model.chain, z, ORDERS[cfg.penalty] + 1).mean())
-
-
-def encode(model: Smooth, x: Tensor) -> Tensor:
-    """Encode without gradients."""
-    import torch
-
-    with torch.no_grad():
-        return model.encode(x)
+    if cfg.penalty == "n0":
+        return float(shared(model.chain, z).mean())
+    return float(crossing(model.chain, z, ORDERS[cfg.penalty] + 1).mean())
 
 
 def objective(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, float]:
     """Return the training objective on training examples, and its squared error alone."""
-    import torch
-
     from recombine.maps.slots import recombine
     from recombine.training.loss import sum_of_squares
 
-    z = encode(model, data.x)
-    with torch.no_grad():
-        error = float(sum_of_squares(model.decode(z), data.y))
+    z = model.encode(data.x)
+    error = float(sum_of_squares(model.decode(z), data.y))
     z = z[: cfg.asked]
     at = recombine(z) if cfg.where == "recombined" else z
     return error + cfg.weight * penalty_value(cfg, model, at), error
@@ -115,7 +101,7 @@ def identify(cfg: Blocks, model: Smooth, data: Data) -> tuple[float, tuple[int, 
     from recombine.diagnostics.identifiability import slot_identifiability, slot_table
 
     truth = data.z.reshape(len(data), BLOCKS, cfg.latents)
-    code = encode(model, data.x).double().numpy()
+    code = model.encode(data.x).double().numpy()
     return slot_identifiability(slot_table(code, truth))
 
 
@@ -131,25 +117,21 @@ def recombined(
     blocks = task.space.blocks.values()
     mixed = np.concatenate([data.z[r, b] for r, b in zip(rows, blocks, strict=True)], axis=1)
     new = HIDDEN.contains(task.space, mixed)
-    code = encode(model, data.x)
+    code = model.encode(data.x)
     slots = torch.empty_like(code)
     for sources, slot in zip(rows, order, strict=True):
         slots[:, slot] = code[torch.from_numpy(sources), slot]
-    with torch.no_grad():
-        decoded = model.decode(slots[torch.from_numpy(new)])
+    decoded = model.decode(slots[torch.from_numpy(new)])
     return variance_weighted_r2(decoded, task.data(mixed[new]).y)
 
 
 def shares(model: Smooth, x: Tensor) -> dict[str, float]:
     """Share of second and third derivatives across slots: 0 for orders 1 and 2."""
-    import torch
-
     from recombine.maps.curvature import energy
 
-    z, ratios = encode(model, x[:FEW]), {}
+    z, ratios = model.encode(x[:FEW]), {}
     for name, order in (("r1", 2), ("r2", 3)):
-        with torch.no_grad():
-            across, total = (float(v.mean()) for v in energy(model.chain, z, order))
+        across, total = (float(v.mean()) for v in energy(model.chain, z, order))
         ratios[name] = across / total
     return ratios
 
@@ -215,7 +197,8 @@ def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:
         restarts = slice(i * cfg.restarts, (i + 1) * cfg.restarts)
         for model in models[restarts]:
             model.cpu().settle(data.x)
-        scores, best = choose(cfg, models[restarts], task, data, rng)
+        with torch.no_grad():
+            scores, best = choose(cfg, models[restarts], task, data, rng)
         results.append(Result(scores, {}, histories[restarts][best]))
     return results
 

@@ -15,7 +15,7 @@ HELD_OUT: dict[str, Run] = {
     "encoded": {**CORNER, **N1, "where": "encoded"},
     "recombined": {**CORNER, **N1, "where": "recombined"},
 }
-PILOT = "bounds lean on a pilot of 1 to 4 seeds"
+PILOT = "bounds are based on a pilot of 1 to 4 seeds"
 
 add = claims("brady2024.vectors")
 identified = partial(add, score="sis", what="R² of matched minus other slots", oracle=PILOT)

@@ -1,6 +1,7 @@
 """Figures of foresight; the report imports them."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from recombine.core.registry import figure, names
@@ -10,7 +11,7 @@ from recombine.papers.foresight.synthetic import TRAINED
 from recombine.papers.foresight.worlds import TARGETS
 from recombine.report.colors import LINES
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, seed_figure
 from recombine.runs.record import Record
 
 NAMES = {
@@ -38,23 +39,7 @@ def name_of_real(config: Mapping[str, Any]) -> str:
     return f"{NAMES.get(config['table'], config['table'])}, {config['supports'].replace(',', ', ')}"
 
 
-def dots(
-    rows: Rows, colors: Mapping[str, str], label: str, mark: float | None = None
-) -> Figure | None:
-    """Draw rows of dots, one per seed, with a legend and a dashed line at a bound."""
-    if not rows:
-        return None
-    step = 30 if len(colors) > 1 else 24
-    top = 34 if len(colors) > 1 else 10
-    figure = Figure(490, step * len(rows) + top + 54)
-    axes = figure.place(180, top, 290, step * len(rows))
-    if mark is not None:
-        axes.mark("x", mark)
-    seed_rows(axes, rows, colors)
-    axes.set(xlabel=label)
-    if len(colors) > 1:
-        figure.legend(180, 14, colors)
-    return figure
+dots = partial(seed_figure, colors={"all": LINES[0]}, row=24)
 
 
 def collect(rows: Rows, row: str, series: str, value: float | None) -> None:
@@ -75,7 +60,7 @@ def failures_found(records: Sequence[Record], arrays_of: Arrays) -> Figure | Non
     for score, title in titles.items():
         for r in records:
             collect(rows, title, "all", r.scores.get(score))
-    return dots(rows, {"all": LINES[0]}, "AUROC for failures", mark=0.98)
+    return dots(rows, xlabel="AUROC for failures", mark=0.98)
 
 
 @figure("foresight.synthetic")
@@ -87,7 +72,7 @@ def known_by_target(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     for target in TARGETS:
         for r in records:
             collect(rows, KINDS.get(target, target), "all", r.scores.get(f"known_{target}"))
-    return dots(rows, {"all": LINES[0]}, "share known to ±0.5 standard deviations")
+    return dots(rows, xlabel="share known to ±0.5 standard deviations")
 
 
 @figure("foresight.real")
@@ -106,7 +91,7 @@ def values_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
                     row = f"{name}, {support}"
                     collect(rows, row, "referee", r.scores[f"r2_{support}"])
                     collect(rows, row, "best of five models", best)
-    return dots(rows, colors, "R² on unseen combinations")
+    return seed_figure(rows, colors, "R² on unseen combinations")
 
 
 @figure("foresight.real")
@@ -123,7 +108,7 @@ def verdicts_by_table(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
                     row = f"{name}, {MODELS[model]}"
                     collect(rows, row, "verdict", r.scores.get(f"verdict_{model}"))
                     collect(rows, row, "variance of a forest", r.scores.get(f"variance_{model}"))
-    return dots(rows, colors, "AUROC for failures", mark=0.75)
+    return seed_figure(rows, colors, "AUROC for failures", mark=0.75)
 
 
 @figure("foresight.repeats")
@@ -134,7 +119,7 @@ def known_by_repeats(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     rows: Rows = {}
     for r in sorted(records, key=lambda r: int(r.config["repeats"])):
         collect(rows, f"{r.config['repeats']} per combination", "all", r.scores.get("known"))
-    return dots(rows, {"all": LINES[0]}, "share known to ±0.5 standard deviations")
+    return dots(rows, xlabel="share known to ±0.5 standard deviations")
 
 
 @names("foresight.collecting")
@@ -151,7 +136,7 @@ def measurements_saved(records: Sequence[Record], arrays_of: Arrays) -> Figure |
     rows: Rows = {}
     for r in sorted(records, key=lambda r: str(r.config["rival"])):
         collect(rows, name_of_collecting(r.config), "all", r.scores.get("times"))
-    return dots(rows, {"all": LINES[0]}, "measurements / those of the plan", mark=1.0)
+    return dots(rows, xlabel="measurements / those of the plan", mark=1.0)
 
 
 @figure("foresight.search")
@@ -164,4 +149,4 @@ def best_of_search(records: Sequence[Record], arrays_of: Arrays) -> Figure | Non
         for r in records:
             row = f"{NAMES[str(r.config['table'])]}, {method}"
             collect(rows, row, "all", r.scores.get(score))
-    return dots(rows, {"all": LINES[0]}, "largest measured / largest of all", mark=0.8)
+    return dots(rows, xlabel="largest measured / largest of all", mark=0.8)

@@ -14,8 +14,7 @@ from recombine.core.claim import claims
 from recombine.core.experiment import Result, experiment
 from recombine.core.score import Score
 from recombine.core.space import Mask
-from recombine.papers.foresight.rivals import fit_rivals, forest_deviation
-from recombine.papers.foresight.telling import auroc, share
+from recombine.papers.foresight.rivals import auroc, fit_rivals, forest_deviation, share
 from recombine.papers.foresight.worlds import FRESH, Run, fraction, missing_levels, sized
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ DESIGNED = "the table was used in the design of the referee"
 SEEN = "one trial seed of these tables was seen before the referee was final"
 NOISY = (
     "ratings of french fries are noisy: the mean of two deviates by 0.45 standard deviations of "
-    "the target, almost the ±0.5 asked for, and 0.07 are known there (0.43 of direct arylation "
+    "the target, almost the tolerance of 0.5, and 0.07 are known there (0.43 of direct arylation "
     "yields); no larger size could be tried"
 )
 NOISY_FAILURES = (

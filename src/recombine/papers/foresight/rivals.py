@@ -1,4 +1,4 @@
-"""Ordinary models of a table: ridge on pairs, forest, boosting, nearest neighbors and an MLP."""
+"""Ordinary models of a table, and how well a score finds the cells where they fail."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from recombine.core.space import Mask
 
 if TYPE_CHECKING:
     from recombine.tables.conjunctions import Array, Codes
@@ -76,3 +78,28 @@ def forest_deviation(model: Any, z: Codes) -> Array:
     codes, forest = model
     x = codes.transform(z)
     return np.asarray(np.std([tree.predict(x) for tree in forest.estimators_], axis=0))
+
+
+def auroc(score: Array, fails: Mask) -> float:
+    """Probability that a failing cell has a higher score than another; 0.5 if all or none fail.
+
+    >>> auroc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([False, True, False, True]))
+    1.0
+    """
+    from scipy.stats import rankdata  # slow to import
+
+    bad = int(fails.sum())
+    good = len(fails) - bad
+    if not bad or not good:
+        return 0.5
+    ranks = rankdata(score)
+    return float((ranks[fails].sum() - bad * (bad + 1) / 2) / (bad * good))
+
+
+def share(part: Mask) -> float:
+    """Share of cells, 0 of none.
+
+    >>> share(np.array([True, False])), share(np.array([], dtype=bool))
+    (0.5, 0.0)
+    """
+    return float(part.mean()) if len(part) else 0.0

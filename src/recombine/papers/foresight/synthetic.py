@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.claim import claim, claims
 from recombine.core.experiment import Result, experiment
-from recombine.papers.foresight.rivals import fit_rivals
-from recombine.papers.foresight.telling import auroc, share
+from recombine.papers.foresight.rivals import auroc, fit_rivals, share
 from recombine.papers.foresight.worlds import (
     FRESH,
     FRESHER,
     TARGETS,
     WORLDS,
-    World,
     draw_target,
     fraction,
     table_of,
     world,
 )
+
+if TYPE_CHECKING:
+    from recombine.core.space import Array
+    from recombine.tables.table import Table
 
 TRAINED = ("mlp", "ridge", "forest", "boosting", "knn")
 
@@ -76,7 +78,7 @@ def _one_seed(cfg: Worlds, seed: int) -> Result:
     parts = []
     for i, (shape, support, target) in enumerate(chosen(cfg.targets, cfg.per_target, seed)):
         rng = np.random.default_rng([seed, i])
-        judged = _judge(cfg, world(shape, support, target, rng), rng)
+        judged = _judge(cfg, *world(shape, support, target, rng), rng)
         parts.append(judged | {"target": np.full(len(judged["known"]), target)})
     cells = {key: np.concatenate([p[key] for p in parts]) for key in parts[0]}
     known = cells["known"]
@@ -97,13 +99,14 @@ def _one_seed(cfg: Worlds, seed: int) -> Result:
     return Result(numbers)
 
 
-def _judge(cfg: Worlds, w: World, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+def _judge(
+    cfg: Worlds, values: Array, table: Table, rng: np.random.Generator
+) -> dict[str, NDArray[Any]]:
     """Return forecasts, verdicts and failures for every unseen combination of one world."""
     from recombine.tables.forecast import forecast
 
-    table = w.table(rng)
     result = forecast(table, within=f"{cfg.tolerance:g}sd", seed=int(rng.integers(1 << 31)))
-    truth, limit = w.at(result.queries), result.tolerance
+    truth, limit = values[tuple(result.queries.T)], result.tolerance
     if result.answers is None:
         raise AssertionError("a forecast without a network")
     cells: dict[str, NDArray[Any]] = {

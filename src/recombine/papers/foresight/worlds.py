@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,24 +38,6 @@ def sized(runs: dict[str, Run], smoke: Run | None = None) -> Callable[[str], dic
     return lambda size: {next(iter(runs)): smoke or {}} if size == "smoke" else runs
 
 
-@dataclass(frozen=True, eq=False)
-class World:
-    """A target on a grid, and which part of it is measured."""
-
-    truth: Array  # over the grid; mean 0, standard deviation 1
-    noise: float  # standard deviation of one measurement
-    seen: Mask
-
-    def table(self, rng: Generator) -> Table:
-        """Measure each combination of the seen part once."""
-        z = np.argwhere(self.seen)
-        return table_of(self.truth, z, self.noise * rng.normal(size=len(z)))
-
-    def at(self, z: Codes) -> Array:
-        """True values of some combinations."""
-        return np.asarray(self.truth[tuple(z.T)])
-
-
 def table_of(truth: Array, z: Codes, noise: Array | float = 0.0) -> Table:
     """Tabulate measurements of some combinations of a grid."""
     from recombine.tables.table import Table, space_of
@@ -69,10 +50,12 @@ def table_of(truth: Array, z: Codes, noise: Array | float = 0.0) -> Table:
     return Table(space_of(columns, labels), z, y[:, None], None, columns, ("y",))
 
 
-def world(shape: tuple[int, ...], support: str, target: str, rng: Generator) -> World:
-    """Draw a world."""
-    noise = NOISE if target == "noisy" else 0.0
-    return World(draw_target(shape, target, rng), noise, draw_support(shape, support, rng))
+def world(shape: tuple[int, ...], support: str, target: str, rng: Generator) -> tuple[Array, Table]:
+    """Draw a target over a grid, and measure each combination of a part of it once."""
+    truth, seen = draw_target(shape, target, rng), draw_support(shape, support, rng)
+    z = np.argwhere(seen)
+    noise = (NOISE if target == "noisy" else 0.0) * rng.normal(size=len(z))
+    return truth, table_of(truth, z, noise)
 
 
 def draw_target(shape: tuple[int, ...], target: str, rng: Generator) -> Array:

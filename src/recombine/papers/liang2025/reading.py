@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from recombine.core.diagnostic import Measured, Observed
-    from recombine.core.task import Data, Task
+    from recombine.core.task import Data
     from recombine.runs.trial import Trained
 
 
@@ -46,13 +46,6 @@ class Reading(Training):
     """Initial learning rate; it decays along a cosine."""
 
 
-def backwards(task: Task) -> Task:
-    """Swap inputs and targets."""
-    from recombine.core.task import Task
-
-    return Task(task.space, inputs=task.targets, targets=task.inputs)
-
-
 def decoded(codes: Tensor, side: int) -> NDArray[np.float64]:
     """Read coordinates from codes (n, dim): the strongest unit of each half, or the numbers."""
     if codes.shape[1] == 2:
@@ -65,27 +58,21 @@ def reading_scores(observed: Observed, side: int) -> dict[str, float]:
 
     `position_deep` leaves out held-out cells next to a training cell, as for decoders.
     """
-    from recombine.diagnostics.position import deep
+    from recombine.diagnostics.position import regions
 
-    query, inside = observed.split.query, observed.split.inside
+    query = observed.split.query
     mean_code = observed.split.train.y.mean(dim=0)
     error, baseline = (
         (codes - query.y).square().mean(dim=1).double().cpu().numpy()
         for codes in (observed.outputs, mean_code)
     )
     hit = np.abs(decoded(observed.outputs, side) - query.z).max(axis=1) <= 1
-    table = np.zeros(observed.task.space.size, dtype=bool)
-    at = observed.task.space.index(query.z)
-    table[at] = inside
-    far = deep(table.reshape(observed.task.space.shape)).ravel()[at]
-    scores = {}
-    for name, rows in (("id", inside), ("ood", ~inside)):
-        scores[f"mse_{name}"] = float(error[rows].mean())
-        scores[f"risk_{name}"] = float(error[rows].mean() / baseline[rows].mean())
-    for name, rows in (("id", inside), ("ood", ~inside), ("deep", far)):
-        if rows.any():
-            scores[f"position_{name}"] = float(hit[rows].mean())
-    return scores
+    groups, scores = regions(observed), {}
+    for name in ("id", "ood"):
+        mean = float(error[groups[name]].mean())
+        scores[f"mse_{name}"] = mean
+        scores[f"risk_{name}"] = mean / float(baseline[groups[name]].mean())
+    return scores | {f"position_{name}": float(hit[rows].mean()) for name, rows in groups.items()}
 
 
 @experiment(
@@ -103,7 +90,8 @@ def reading(cfg: Reading, seeds: Sequence[int]) -> list[Result]:
     from recombine.training.fit import cosine
 
     drawing = bumps(cfg.side, cfg.sigma, cfg.polarity, cfg.encoding)
-    task = backwards(drawing) if cfg.direction == "read" else drawing
+    swapped = replace(drawing, inputs=drawing.targets, targets=drawing.inputs)
+    task = swapped if cfg.direction == "read" else drawing
     each = splits(task, ~hole(cfg.hole, cfg.side), seeds, n=cfg.samples or None)
 
     def read(data: Data, seed: int) -> nn.Module:

@@ -156,16 +156,13 @@ def search(cfg: Need, seed: int) -> Result:
     return Result(counts | last.scores, {"tried": np.array(rows)} | arrays, last.history)
 
 
-def refit(model: nn.Module, shown: Data, most: int = 512) -> float:
-    """Error on training bumps, divided by a blank image's."""
-    import torch
-
+def refit(model: nn.Module, shown: Data) -> float:
+    """Error on up to 512 training bumps, divided by a blank image's."""
     from recombine.core.diagnostic import predict
-    from recombine.diagnostics.risk import blank, squared_error
+    from recombine.diagnostics.risk import blank_error, squared_error
 
-    y = shown.y[:most]
-    error = squared_error(predict(model, shown.x[:most]), y).mean()
-    return float(error / squared_error(torch.full_like(y, blank(y)), y).mean())
+    y = shown.y[:512]
+    return float(squared_error(predict(model, shown.x[:512]), y).mean() / blank_error(y).mean())
 
 
 SIDES = {"smoke": (8, 9), "quick": (8, 11, 14), "paper": (24, 32, 40)}

@@ -141,15 +141,15 @@ def disturbed(model: nn.Module, data: Data) -> Measured:
 
     offsets, after = shift_errors(model, data)
     _, (shifted,) = shift_errors(model, data, offsets=[SHIFT])
-    before, pruned = errors(model, data), prune(model)
+    before, (pruned, cut) = errors(model, data), prune(model)
     result: Measured = {
         "moved_others": float(influence(model, data.x, SHIFT)[0, 1:].mean()),
         "worse_others": float(shifted[1:].mean() / before[1:].mean()),
-        "pruned_layers": float(np.mean([cut.at is not None for cut in pruned.cuts])),
+        "pruned_layers": float(np.mean(cut)),
     }
-    if pruned.whole:
-        result["moved_pruned"] = float(influence(pruned.model, data.x, SHIFT)[0, 1:].mean())
-        result["mse_pruned"] = float(errors(pruned.model, data).mean())
+    if all(cut):
+        result["moved_pruned"] = float(influence(pruned, data.x, SHIFT)[0, 1:].mean())
+        result["mse_pruned"] = float(errors(pruned, data).mean())
     return result | {"offsets": offsets, "shift_errors": np.vstack([before, after])}
 
 

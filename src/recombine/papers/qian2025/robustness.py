@@ -130,7 +130,7 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
 
     new = independent_sines(cfg.count, seed=cfg.drawn + 1)
     z = new.space.draw(cfg.samples, rng=np.random.default_rng([seed, 1]))
-    after = forgetting(
+    before, after = forgetting(
         model,
         old,
         on_device(new.data(z)),
@@ -142,10 +142,10 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
         seed=seed,
     )
     return {
-        "forgot_others": after.others,
-        "learned_again": float(after.after[LEARNED] / after.before[LEARNED]),
-        "before_lesson": after.before,
-        "after_lesson": after.after,
+        "forgot_others": float(np.delete(after - before, LEARNED).mean()),
+        "learned_again": float(after[LEARNED] / before[LEARNED]),
+        "before_lesson": before,
+        "after_lesson": after,
     }
 
 

@@ -173,14 +173,14 @@ def cases(*names: str) -> dict[str, dict[str, str]]:
 
 
 add = claims("wiedemer2023.rank")
+beyond = claims("wiedemer2023.rank", role="beyond")
 
 
-@add(
+@beyond(
     below=0.5,
     what="largest difference of a rank",
     runs=cases(*RANKS),
     source="ours: 48 ranks of 12 cases, derived by hand",
-    role="beyond",
 )
 def ranks_are_as_derived(records: Evidence[Record]) -> float:
     """The ranks of 12 compositions and supports, in both forms, are those that theory implies."""
@@ -192,7 +192,7 @@ def ranks_are_as_derived(records: Evidence[Record]) -> float:
     )
 
 
-add(
+beyond(
     name="the_sum_of_jacobians_misleads",
     sentence="Jacobians can cancel in the paper's sum although their stack has full rank.",
     score="stack_1 - sum_1",
@@ -200,7 +200,6 @@ add(
     what="rank of the stack minus rank of the sum, of 18",
     runs=cases("product_cosine"),
     source="ours: 18 and 0 of 18, derived by hand",
-    role="beyond",
 )
 
 
@@ -216,7 +215,7 @@ def a_third_plane_shows_what_was_hidden(records: Evidence[Record]) -> float:
     return 18 - rank["saturated_three_planes"][0] if rank["saturated_planes"][0] < 18 else 18.0
 
 
-add(
+beyond(
     name="the_certificate_names_that_plane",
     sentence="Given two planes, the certificate proposes a third that determines the back sprite.",
     score="18 - repaired_2",
@@ -224,7 +223,6 @@ add(
     what="missing rank with the proposed plane, of 18",
     runs=cases("saturated_planes"),
     source="ours",
-    role="beyond",
 )
 add(
     name="opacity_violates_the_condition",
@@ -235,7 +233,7 @@ add(
     runs=cases("alpha_planes", "alpha_random", "alpha_soft"),
     source="ours: at most 18 of 24, derived by hand",
 )
-add(
+beyond(
     name="the_ground_of_an_occluder_is_never_determined",
     sentence="Under hard occlusion, random pairs never determine the front component's background.",
     score="stack_1",
@@ -243,5 +241,4 @@ add(
     what="rank of the front component, of 18",
     runs=cases("step_random", "saturated_random"),
     source="ours: 3 of 18, derived by hand",
-    role="beyond",
 )

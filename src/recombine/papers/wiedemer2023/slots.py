@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -105,6 +105,7 @@ def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
     """
     import torch
 
+    from recombine.diagnostics.slots import by_slot
     from recombine.maps.slots import assign, encode
     from recombine.tasks.scenes import scene_labels
 
@@ -118,8 +119,7 @@ def by_drawing(cfg: Scenes, model: Layered, data: Data) -> Tensor:
         share = drawn / drawn.sum(dim=2, keepdim=True).clamp(min=1e-6)
         labels = scene_labels(data.z[rows.numpy()], **look(cfg)).flatten(1)
         masks = torch.stack([labels == k + 1 for k in range(cfg.objects)], dim=1).float()
-        best = assign(-masks @ share.mT)
-        ordered.append(z.gather(1, best[:, :, None].expand_as(z)))
+        ordered.append(by_slot(z, assign(-masks @ share.mT)))
     return torch.cat(ordered)
 
 
@@ -130,18 +130,7 @@ def fit_readout(cfg: Scenes, model: Layered, data: Data, seed: int) -> Readout:
 
     truth, kinds = scene_latents(data.z, cfg.objects, cfg.factors)
     slots, classes = by_drawing(cfg, model, data), [kinds] if kinds else []
-    reader = readout(slots, truth, classes=classes, steps=cfg.reading, seed=seed)
-    return replace(reader, order=None)  # from now on, slots are matched by the latents it reads
-
-
-def by_object(reader: Readout, z: Tensor, truth: Tensor) -> Tensor:
-    """Order the slots of each image by the objects whose latents they fit best."""
-    from recombine.maps.slots import assign
-
-    known = (truth - reader.mean) / reader.scale
-    cost = reader.latents.errors(reader.read(z)[:, None], known[:, :, None])
-    best = assign(cost)
-    return z.gather(1, best[:, :, None].expand_as(z))
+    return readout(slots, truth, classes=classes, steps=cfg.reading, seed=seed)
 
 
 def recombine(
@@ -180,9 +169,9 @@ def inspect(cfg: Scenes, model: Layered, reader: Readout, data: Data) -> dict[st
     z, labels = encode(model, data.x), scene_labels(data.z, **look(cfg))
     return {
         "r2": variance_weighted_r2(decode(model, z), data.y),
-        "identified": reader.score(z, latents(cfg, data))["score"],
+        "identified": reader.score(z, latents(cfg, data)),
         "ari": float(ari(segments(model, z), labels, foreground=True).mean()),
-        "contrast": contrast(model.decode, z[:FEW])[1],
+        "contrast": contrast(model.decode, z[:FEW]),
     }
 
 
@@ -237,6 +226,7 @@ def run_seed(cfg: Scenes, seed: int) -> Result:
     import torch
 
     from recombine.core.seed import seeded
+    from recombine.diagnostics.slots import by_slot
     from recombine.diagnostics.variance import variance_weighted_r2
     from recombine.maps.slots import decode, encode
     from recombine.runs.trial import train
@@ -271,7 +261,8 @@ def run_seed(cfg: Scenes, seed: int) -> Result:
             for name, data in (("id", inside), ("ood", outside))
             for score, value in inspect(cfg, model, reader, data).items()
         }
-        ordered = by_object(reader, encode(model, inside.x), latents(cfg, inside))
+        z = encode(model, inside.x)
+        ordered = by_slot(z, reader.match(z, latents(cfg, inside)))
         joined, truth = recombine(task, held_out, ordered, inside.z, rng)
         scores["r2_recombined"] = variance_weighted_r2(decode(model, joined), truth.y)
         with torch.no_grad():

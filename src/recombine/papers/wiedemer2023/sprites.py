@@ -148,27 +148,21 @@ def undetermined_share(cfg: Sprites, certificate: Certificate) -> float:
     return float(shares.mean())
 
 
-@dataclass(frozen=True)
-class Certified:
-    """Results of the rank condition for a run, before any training."""
+def certified(cfg: Sprites) -> Measured:
+    """Test the rank condition before any training, for hard occlusion and for opacity if used.
 
-    scores: dict[str, float]
-    lost: NDArray[np.float64]
-    """Share of each pixel in which sprite 2 is undetermined, under hard occlusion."""
-    marked: Mask
-    """Pixels of sprite 2 that are undetermined without the third plane (`star`)."""
-
-
-def certified(cfg: Sprites) -> Certified:
-    """Compute ranks for hard occlusion, which renders the images, and for opacity if used."""
+    Under hard occlusion, which renders the images, `lost_pixels` is the share of each pixel in
+    which sprite 2 is undetermined; `named_pixels` are undetermined without the third plane.
+    """
     hard = certify(cfg, "step", cfg.support, cfg.tried)
     certificate = hard if cfg.combine != "alpha" else certify(cfg, "alpha", cfg.support, cfg.tried)
-    scores = {"hidden_2": undetermined_share(cfg, hard)}
+    measured: Measured = {"hidden_2": undetermined_share(cfg, hard)}
     for k in (1, 2):
         worst = certificate.worst(f"sprite{k}")
-        scores[f"determined_{k}"] = worst.stack / worst.width
-    marked = certify(cfg, "step", "star", 1).lost("sprite2")
-    return Certified(scores, pixels(cfg, hard.lost("sprite2")), pixels(cfg, marked) == 1)
+        measured[f"determined_{k}"] = worst.stack / worst.width
+    marked = pixels(cfg, certify(cfg, "step", "star", 1).lost("sprite2")) == 1
+    lost = pixels(cfg, hard.lost("sprite2"))
+    return measured | {"lost_pixels": lost, "named_pixels": marked}
 
 
 def shows_sprite_2(cfg: Sprites, z: Points) -> Tensor:
@@ -195,13 +189,13 @@ def by_pixel(cfg: Sprites, observed: Observed, marked: Mask) -> Measured:
     shows, lost = shows_sprite_2(cfg, query.z), torch.from_numpy(marked)
     count = shows.sum(dim=0)
     mean = (error * shows).sum(dim=0) / count.where(count > 0, torch.nan)
-    measured: Measured = {"error_pixels": mean, "named_pixels": marked}
+    measured: Measured = {"error_pixels": mean}
     scenes = (shows & lost).flatten(1).any(dim=1)
     inside, outside = shows[scenes] & lost, shows[scenes] & ~lost
     if inside.any() and outside.any():
-        named, others = (float(error[scenes][at].double().mean()) for at in (inside, outside))
-        measured |= {"error_named": named, "error_others": others}
-        measured["named_ratio"] = named / max(others, 1e-12)
+        within, rest = (float(error[scenes][at].double().mean()) for at in (inside, outside))
+        measured |= {"error_named": within, "error_others": rest}
+        measured["named_ratio"] = within / max(rest, 1e-12)
     return measured
 
 
@@ -216,16 +210,16 @@ def build(cfg: Sprites, data: Data, seed: int) -> nn.Module:
     return compositional(data, combine=cfg.combine, shared=cfg.shared, **size)
 
 
-def further_scores(cfg: Sprites, certificate: Certified, trained: Trained) -> Measured:
-    """Return errors, success, scores of the certificate, and errors in the pixels it marks."""
+def further_scores(cfg: Sprites, certificate: Measured, trained: Trained) -> Measured:
+    """Return errors, success, the certificate, and errors in the pixels it marks."""
     scores = trained.scores
     measured: Measured = {
         f"mse_{group}": (1 - scores[f"r2_{group}"]) * scores[f"variance_{group}"]
         for group in ("id", "all")
     }
     measured["success"] = float(scores["r2_all"] > SUCCESS)
-    measured |= certificate.scores | {"lost_pixels": certificate.lost}
-    return measured | by_pixel(cfg, trained.observed, certificate.marked)
+    marked = certificate["named_pixels"]
+    return measured | certificate | by_pixel(cfg, trained.observed, marked)
 
 
 @experiment(

@@ -14,7 +14,6 @@ from recombine.core.claim import Evidence, Run, claims
 from recombine.core.experiment import Result, Training, experiment
 from recombine.core.score import Score
 from recombine.core.sets import band, cross, everything
-from recombine.core.space import Array
 from recombine.core.support import Support
 from recombine.runs.record import Record
 
@@ -248,16 +247,6 @@ beyond(
 )
 
 
-def rank_correlation(a: Array, b: Array) -> float:
-    """Spearman's correlation of numbers without ties.
-
-    >>> rank_correlation(np.array([1.0, 2.0, 30.0]), np.array([-1.0, 0.5, 0.7]))
-    1.0
-    """
-    first, second = (v.argsort().argsort().astype(np.float64) for v in (a, b))
-    return float(np.corrcoef(first, second)[0, 1].round(12))
-
-
 @add(
     above=0.5,
     what="rank correlation over seven runs",
@@ -272,8 +261,10 @@ def rank_correlation(a: Array, b: Array) -> float:
 )
 def conditioning_predicts_success(records: Evidence[Record]) -> list[float]:
     """For products, R² on all pairs rises with the certificate's smallest singular value."""
+    from scipy.stats import spearmanr  # slow to import
+
     sigma, r2 = (
         np.stack([*records.scores(name).values()], axis=1)  # (seeds, runs)
         for name in ("sigma_min", "r2_all")
     )
-    return [rank_correlation(a, b) for a, b in zip(sigma, r2, strict=True)]
+    return [float(spearmanr(a, b).statistic) for a, b in zip(sigma, r2, strict=True)]

@@ -84,7 +84,7 @@ def read_folder(name: str, folder: Path) -> Images:
 
 
 def _first(folder: Path, patterns: Iterable[str]) -> Path | None:
-    """Return the first file, in order of names, that matches the first pattern that any matches."""
+    """Return the first file by name that matches the earliest pattern with any match."""
     for pattern in patterns:
         if matches := sorted(p for p in folder.glob(pattern) if p.is_file()):
             return matches[0]

@@ -56,7 +56,6 @@ def sprites(
     - hard: coverage is 1 if the pixel's center lies inside, else 0; shapes are half a pixel larger
       on every side, as in Pillow
     """
-    _check(size)
     x, y, shape, scale, hue = torch.broadcast_tensors(x, y, shape.to(x), scale, hue)
     share = _shares(x, y, shape, scale, size, hard)
     return rainbow(hue)[..., None, None] * share[..., None, :, :], share
@@ -116,7 +115,6 @@ def draw(
     Images are rendered `finer` times larger and averaged. Only covered pixels are written: every
     row of a sprite is a span. Bytes (`dtype=torch.uint8`) are a view of RGBX, as in Pillow.
     """
-    _check(size * finer)
     if x.ndim != 2:
         raise Refused(f"draw() needs arguments of shape (points, sprites); got {tuple(x.shape)}.")
     if not ((shape >= 0) & (shape < len(SHAPES)) & (shape == shape.round())).all():
@@ -153,11 +151,6 @@ def drawn(latents: Tensor, size: int, finer: int = 1) -> Tensor:
     """
     image: Tensor = _Drawn.apply(latents, size, finer)  # type: ignore[no-untyped-call]
     return image
-
-
-def _check(size: int) -> None:
-    if size < 1:
-        raise Refused(f"Images need a side of at least 1 pixel; got {size}.")
 
 
 def _shares(x: Tensor, y: Tensor, shape: Tensor, scale: Tensor, size: int, hard: bool) -> Tensor:

@@ -6,7 +6,7 @@ from recombine.core.registry import figure, names
 from recombine.papers.brady2024.figures.orders import share_bars
 from recombine.report.colors import HELD, MUTED, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, seed_figure
 from recombine.runs.record import Record
 
 
@@ -43,18 +43,14 @@ def parts_of_blocks(records: Sequence[Record], arrays_of: Arrays) -> Figure | No
     split that were merged and mixed; with the rank missing for sufficient independence.
     """
     scores = {r.config["n"]: r.scores for r in records if "merged" in r.scores}
-    if not scores:
-        return None
-    height = 34 * len(scores)
-    figure = Figure(470, height + 84)
-    axes = figure.place(120, 30, 230, height)
-    for i, n in enumerate(sorted(scores)):
-        for name, color in (("parts", SEEN), ("merged", HELD)):
-            axes.plot([scores[n][name]], [i], "o", color=color, size=9)
-        missing = f"missing rank {scores[n]['missing']:.0f}"
-        figure.words(366, 30 + 34 * (i + 0.5), missing, color=MUTED)
-    ynames = [BLOCKS.get(n, f"n = {n}") for n in sorted(scores)]
-    axes.set(ynames=ynames, ylim=(len(scores) - 0.5, -0.5))
-    axes.set(xlim=(0.5, 2.5), xticks=[1, 2], xlabel="parts")
-    figure.legend(120, 14, {"one block": SEEN, "two merged blocks": HELD})
+    rows = {
+        f"{BLOCKS[n]}, missing rank {s['missing']:.0f}": {
+            "one block": [s["parts"]], "two merged blocks": [s["merged"]]
+        }
+        for n, s in sorted(scores.items())
+    }  # fmt: skip
+    colors = {"one block": SEEN, "two merged blocks": HELD}
+    figure = seed_figure(rows, colors, "parts", left=220)
+    if figure is not None:
+        figure.axes[0].set(xlim=(0.5, 2.5), xticks=[1, 2])
     return figure

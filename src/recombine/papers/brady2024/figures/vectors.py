@@ -6,7 +6,7 @@ from typing import Any
 from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, LINES, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, grouped, seed_figure
 from recombine.runs.record import Record
 
 GENERATORS = ("disjoint", "additive", "bilinear", "entangled")
@@ -30,7 +30,6 @@ def name_of(config: Mapping[str, Any]) -> str:
 def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Group the runs trained on all combinations by generator, penalty and restarts."""
     whole = [r for r in records if "sis" in r.scores and r.config["support"] == "all"]
-    groups: dict[str, list[Record]] = {}
     few = fewest(whole)
 
     def order(r: Record) -> tuple[int, ...]:
@@ -38,12 +37,11 @@ def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
         penalty = list(PENALTIES).index(r.config["penalty"])
         return generator, penalty, r.config["restarts"], r.seed
 
-    for r in sorted(whole, key=order):
-        name = f"{r.config['generator']}, {PENALTIES[r.config['penalty']]}"
-        if r.config["restarts"] > few:
-            name += f", {r.config['restarts']} restarts"
-        groups.setdefault(name, []).append(r)
-    return groups
+    def name(r: Record) -> str:
+        more = f", {r.config['restarts']} restarts" * (r.config["restarts"] > few)
+        return f"{r.config['generator']}, {PENALTIES[r.config['penalty']]}{more}"
+
+    return grouped(sorted(whole, key=order), name)
 
 
 @figure("brady2024.vectors")
@@ -52,15 +50,11 @@ def slots_by_penalty(records: Sequence[Record], arrays_of: Arrays) -> Figure | N
     restart with the lowest objective), a bar at the mean. Dashed: the bound of the claims.
     """
     groups = conditions(records)
-    if not groups:
-        return None
     rows = {label: {"sis": [r.scores["sis"] for r in runs]} for label, runs in groups.items()}
-    height = 26 * len(rows)
-    figure = Figure(500, height + 58)
-    axes = figure.place(190, 12, 290, height)
-    seed_rows(axes, rows, {"sis": SEEN})
-    axes.mark("x", 0.95)
-    axes.set(xlim=(-0.03, 1.03), xlabel="R² of matched slots - R² of other slots")
+    xlabel = "R² of matched slots - R² of other slots"
+    figure = seed_figure(rows, {"sis": SEEN}, xlabel, left=190, row=26, mark=0.95)
+    if figure is not None:
+        figure.axes[0].set(xlim=(-0.03, 1.03))
     return figure
 
 
@@ -108,23 +102,18 @@ def the_hidden_corner(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     are encoded and decoded, and when slots of other vectors are recombined; one dot per seed, a bar
     at the mean. Dashed: predicting the mean.
     """
-    kinds = {"r2_ood": ("encoded and decoded", SEEN), "r2_recombined": ("slots recombined", HELD)}
+    scores = {"encoded and decoded": "r2_ood", "slots recombined": "r2_recombined"}
     rows: dict[str, dict[str, list[float]]] = {}
     few = fewest(records)
     for r in sorted(records, key=lambda r: (training_of(r.config), r.seed)):
         chosen = r.config["generator"] == "additive" and r.config["penalty"] in ("none", "n1")
         if chosen and r.config["restarts"] == few and "r2_recombined" in r.scores:
-            series = rows.setdefault(training_of(r.config), {name: [] for name in kinds})
-            for name in kinds:
-                series[name].append(max(1 - r.scores[name], FLOOR))
-    if not rows:
-        return None
-    left, head, height = 266, 34, 34 * len(rows)
-    figure = Figure(580, head + height + 46)
-    axes = figure.place(left, head, 295, height)
-    seed_rows(axes, rows, {name: color for name, (_, color) in kinds.items()})
-    axes.mark("x", 1)
-    axes.log("x", least=FLOOR)
-    axes.set(xlabel="variance left unexplained, 1 - R² (log scale)")
-    figure.legend(left, 14, dict(kinds.values()))
+            row = rows.setdefault(training_of(r.config), {label: [] for label in scores})
+            for label, score in scores.items():
+                row[label].append(max(1 - r.scores[score], FLOOR))
+    colors = dict(zip(scores, (SEEN, HELD), strict=True))
+    xlabel = "variance left unexplained, 1 - R² (log scale)"
+    figure = seed_figure(rows, colors, xlabel, left=266, row=34, mark=1)
+    if figure is not None:
+        figure.axes[0].log("x", least=FLOOR)
     return figure

@@ -11,7 +11,7 @@ from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, MUTED
 from recombine.report.grid import outline
 from recombine.report.panel import Axes, Figure
-from recombine.report.plot import Arrays, heat_maps
+from recombine.report.plot import Arrays, grouped, heat_maps
 from recombine.runs.record import Record
 
 Kind = tuple[Any, ...]
@@ -64,15 +64,15 @@ names("liang2025.hidden_square")(lambda config: name(kind(config)))
 
 def kinds(records: Sequence[Record]) -> dict[Kind, list[Record]]:
     """Group runs by kind, in the order of seeds; of several depths, take the middle one."""
-    groups: dict[Kind, dict[Any, list[Record]]] = {}
-    for r in records:
-        setting = (r.config["depth"], json.dumps(dict(r.config), sort_keys=True, default=str))
-        groups.setdefault(kind(r.config), {}).setdefault(setting, []).append(r)
+
+    def setting(r: Record) -> tuple[int, str]:
+        return r.config["depth"], json.dumps(dict(r.config), sort_keys=True, default=str)
+
     middle_depth = {}
-    for which in sorted(groups):
-        settings = sorted(groups[which])
-        middle = settings[(len(settings) - 1) // 2]
-        middle_depth[which] = sorted(groups[which][middle], key=lambda r: r.seed)
+    for which, runs in sorted(grouped(records, lambda r: kind(r.config)).items()):
+        settings = sorted(grouped(runs, setting).items())
+        _, middle = settings[(len(settings) - 1) // 2]
+        middle_depth[which] = sorted(middle, key=lambda r: r.seed)
     return middle_depth
 
 
@@ -149,7 +149,7 @@ def embeddings(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
 def some(count: int, most: int = 8) -> list[int]:
     """Choose every other layer, with the first and the last, and no more than fit into a row.
 
-    Where layers with weights take turns with activation functions, these are the latter.
+    Where linear layers and activation functions alternate, these are the activation functions.
 
     >>> some(9), some(3), some(30)
     ([0, 2, 4, 6, 8], [0, 1, 2], [0, 4, 8, 12, 17, 21, 25, 29])

@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from recombine.core.registry import figure, names
-from recombine.report.colors import INK, LINES
+from recombine.report.colors import LINES
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, grouped, seed_figure
 from recombine.runs.record import Record
 
 WHERE = {
-    "position_id": "in distribution",
-    "position_ood": "held-out square",
-    "position_deep": "deep in the square",
+    "in distribution": "position_id",
+    "held-out square": "position_ood",
+    "deep in the square": "position_deep",
 }
 WAYS = {"read": "encoder", "draw": "decoder"}
 
@@ -26,21 +24,16 @@ def places(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Share of bumps that an encoder locates, or a decoder renders, within one pixel of the true
     position: one dot per seed and a bar at the mean.
     """
-    if not records:
-        return None
-    figure = Figure(460, 290)
-    axes = figure.place(56, 36, 380, 200)
-    for i, (way, label) in enumerate(WAYS.items()):
-        chosen = [r for r in records if r.config["direction"] == way]
-        for j, score in enumerate(WHERE):
-            shares = [r.scores[score] for r in chosen if score in r.scores]
-            at = j + 0.24 * (i - 0.5)
-            name = label if not j else None
-            axes.plot([at] * len(shares), shares, "o", color=LINES[i], alpha=0.6, label=name)
-            if shares:
-                mean = float(np.mean(shares))
-                axes.plot([at], [mean], "_", color=INK, size=16, width=2)
-    axes.set(ylim=(-0.04, 1.04), xlim=(-0.5, len(WHERE) - 0.5), xnames=list(WHERE.values()))
-    axes.set(ylabel="share within one pixel")
-    axes.legend("above", columns=2)
+    by_way = grouped(records, lambda r: WAYS[r.config["direction"]])
+    rows = {
+        where: {
+            way: [r.scores[score] for r in runs if score in r.scores]
+            for way, runs in by_way.items()
+        }
+        for where, score in WHERE.items()
+    }
+    colors = dict(zip(WAYS.values(), LINES, strict=False))
+    figure = seed_figure(rows if by_way else {}, colors, "share within one pixel", left=140)
+    if figure is not None:
+        figure.axes[0].set(xlim=(-0.04, 1.04))
     return figure

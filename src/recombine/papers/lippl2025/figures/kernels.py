@@ -9,7 +9,7 @@ from recombine.core.registry import figure, names
 from recombine.papers.lippl2025.kernels import RELU_PAIRS
 from recombine.report.colors import INK, LINES
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, grouped, seed_figure
 from recombine.runs.record import Record
 
 
@@ -96,27 +96,28 @@ def networks_beside_theory(records: Sequence[Record], arrays_of: Arrays) -> Figu
     from recombine.theory.leak import slope
 
     seen = {"extrapolation": 1, "asymmetric": 1, "interpolation": 2, "both": 2}  # rows and columns
-    groups: dict[tuple[str, bool], list[Record]] = {}
-    for r in records:
-        if r.config["task"] == "addition" and "slope_ood" in r.scores:
-            groups.setdefault((r.config["preset"], r.config["scale"] < 0.1), []).append(r)
-    if not groups:
-        return None
+    groups = grouped(sums(records), lambda r: (r.config["preset"], r.config["scale"] < 0.1))
     ordered = sorted(groups.items(), key=lambda item: (seen[item[0][0]], item[0]))
-    rows = {
-        name_of_network(runs[0].config): {"slope": [r.scores["slope_ood"] for r in runs]}
-        for _, runs in ordered
-    }
-    figure = Figure(384, 32 * len(rows) + 60)
-    axes = figure.place(112, 10, 260, 32 * len(rows))
-    seed_rows(axes, rows, {"slope": LINES[0]})
+    figure = slope_rows({name_of_network(runs[0].config): runs for _, runs in ordered}, 112)
+    if figure is None:
+        return None
     for i, ((preset, _), runs) in enumerate(ordered):
         depths = {r.config["depth"] for r in runs} & set(RELU_PAIRS)
         kernel = [slope(seen[preset], RELU_PAIRS[d]) for d in sorted(depths)]
-        axes.plot(kernel, [i] * len(kernel), "D", size=8, hollow=True)
-    axes.mark("x", 1)
-    axes.set(xlabel="slope of held-out sums")
+        figure.axes[0].plot(kernel, [i] * len(kernel), "D", size=8, hollow=True)
     return figure
+
+
+def sums(records: Sequence[Record]) -> list[Record]:
+    """Select the runs on addition that have a slope."""
+    return [r for r in records if r.config["task"] == "addition" and "slope_ood" in r.scores]
+
+
+def slope_rows(groups: Mapping[str, Sequence[Record]], left: float) -> Figure | None:
+    """Draw one row of slopes per group; dashed: correct sums."""
+    rows = {name: {"slope": [r.scores["slope_ood"] for r in runs]} for name, runs in groups.items()}
+    colors = {"slope": LINES[0]}
+    return seed_figure(rows, colors, "slope of held-out sums", left=left, row=32, mark=1)
 
 
 @figure("lippl2025.networks")
@@ -129,14 +130,13 @@ def conjunctions_in_use(records: Sequence[Record], arrays_of: Arrays) -> Figure 
     """
     kinds = ("right", "wrong", "sensory", "context", "memorization")
     runs = [r for r in records if "size_right" in r.scores]
-    groups = sorted({(r.config["preset"], r.config["loss"]) for r in runs})
+    groups = sorted(grouped(runs, lambda r: (r.config["preset"], r.config["loss"])).items())
     if not groups:
         return None
     figure = Figure(460, 300)
     axes = figure.place(50, 40, 390, 200)
     width = 0.8 / len(groups)
-    for i, (preset, loss) in enumerate(groups):
-        chosen = [r for r in runs if (r.config["preset"], r.config["loss"]) == (preset, loss)]
+    for i, ((preset, loss), chosen) in enumerate(groups):
         means = [np.mean([r.scores.get(f"size_{k}", 0.0) for r in chosen]) for k in kinds]
         share = np.array(means) / np.sum(means)
         at = np.arange(len(kinds)) + (i - (len(groups) - 1) / 2) * width
@@ -182,15 +182,5 @@ def name_of_images(config: Mapping[str, Any]) -> str:
 @figure("lippl2025.images")
 def slopes_on_images(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Slope of held-out sums of digits shown as images, one dot per seed and a bar at the mean."""
-    groups: dict[str, list[float]] = {}
-    for r in records:
-        if r.config["task"] == "addition" and "slope_ood" in r.scores:
-            groups.setdefault(name_of_images(r.config), []).append(r.scores["slope_ood"])
-    if not groups:
-        return None
-    figure = Figure(460, 34 * len(groups) + 60)
-    axes = figure.place(210, 10, 230, 34 * len(groups))
-    seed_rows(axes, {k: {"slope": groups[k]} for k in sorted(groups)}, {"slope": LINES[0]})
-    axes.set(xlabel="slope of held-out sums")
-    axes.mark("x", 1)
-    return figure
+    groups = grouped(sums(records), lambda r: name_of_images(r.config))
+    return slope_rows(dict(sorted(groups.items())), 210)

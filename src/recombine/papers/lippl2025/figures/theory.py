@@ -9,7 +9,7 @@ from recombine.core.registry import figure, names
 from recombine.papers.lippl2025.kernels import PUBLISHED, RELU_PAIRS
 from recombine.report.colors import INK, LINES, MUTED
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, grouped, seed_figure
 from recombine.runs.record import Record
 from recombine.theory import leak
 
@@ -49,25 +49,21 @@ def salience_by_depth(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
 @figure("lippl2025.additivity")
 def gaps(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Largest difference between a kernel model's prediction and the sum over seen conjunctions,
-    one dot per seed; the dashed line is the bound of the claim.
+    one dot per seed and a bar at the mean; the dashed line is the bound of the claim.
     """
-    groups: dict[str, list[float]] = {}
-    for r in records:
-        c = r.config
-        label = f"{c['factors']} components of {c['levels']} values" + (
-            f", ridge {c['ridge']:g}" if c["ridge"] else ""
-        )
-        groups.setdefault(label, []).append(max(r.scores["gap"], 1e-18))
-    if not groups:
-        return None
-    figure = Figure(460, 34 * len(groups) + 64)
-    axes = figure.place(216, 10, 224, 34 * len(groups))
-    for i, label in enumerate(groups):
-        axes.plot(groups[label], [i] * len(groups[label]), "o", color=LINES[0], alpha=0.6)
-    axes.mark("x", 1e-9)
-    axes.log("x")
-    axes.set(ylim=(len(groups) - 0.5, -0.5), ynames=list(groups))
-    axes.set(xlabel="largest difference (log scale)")
+
+    def label(r: Record) -> str:
+        ridge = f", ridge {r.config['ridge']:g}" if r.config["ridge"] else ""
+        return f"{r.config['factors']} components of {r.config['levels']} values{ridge}"
+
+    rows = {
+        name: {"gap": [max(r.scores["gap"], 1e-18) for r in runs]}
+        for name, runs in grouped(records, label).items()
+    }
+    xlabel = "largest difference (log scale)"
+    figure = seed_figure(rows, {"gap": LINES[0]}, xlabel, left=216, mark=1e-9)
+    if figure is not None:
+        figure.axes[0].log("x")
     return figure
 
 
@@ -96,9 +92,7 @@ def solvability(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """Which tasks sums over seen conjunctions can express, and the accuracy of kernels on held-out
     combinations, one dot per salience; the dashed line is chance.
     """
-    tasks: dict[str, list[Record]] = {}
-    for r in records:
-        tasks.setdefault(r.config["task"], []).append(r)
+    tasks = grouped(records, lambda r: str(r.config["task"]))
     if not tasks:
         return None
     figure = Figure(460, 32 * len(tasks) + 74)

@@ -19,7 +19,7 @@ def depth_curves(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     the network's test error, by depth of the modules: one dot per seed, a line through geometric
     means.
 
-    Where arrays are kept, a third panel has outputs of shallow and of deep modules, fitted to a
+    Where arrays are stored, a third panel has outputs of shallow and of deep modules, fitted to a
     sine (dashed).
     """
     scored = [r for r in records if "rmse" in r.scores]

@@ -10,7 +10,7 @@ import numpy as np
 from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, grouped, score_panels, stored
 from recombine.runs.record import Record
 from recombine.theory.generators import REACH
 
@@ -33,32 +33,26 @@ def label(config: Mapping[str, Any]) -> str:
     return name + (", linear" if config["unit"] == "linear" else "")
 
 
+def conditions(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Group runs by condition, in alphabetical order."""
+    in_order = sorted(records, key=lambda r: (label(r.config), r.seed))
+    return grouped(in_order, lambda r: label(r.config))
+
+
 @figure("qian2025.modules")
 def measures_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure | None:
     """How modular the hidden layers are, by penalty and noise, smallest over layers: one dot per
     seed, a bar at the mean.
     """
-    groups: dict[str, list[Record]] = {}
-    for r in records:
-        groups.setdefault(label(r.config), []).append(r)
     measures = {
         score: title for score, title in MEASURES.items() if any(score in r.scores for r in records)
     }
     if not measures:
         return None
-    names = sorted(groups)
-    left, wide, gap, height = 190, 210, 30, 28 * len(names)
-    figure = Figure(left + len(measures) * (wide + gap), height + 66)
-    for k, (score, title) in enumerate(measures.items()):
-        axes = figure.place(left + k * (wide + gap), 30, wide, height)
-        rows = {
-            name: {score: [r.scores[score] for r in groups[name] if score in r.scores]}
-            for name in names
-        }
-        seed_rows(axes, rows, {score: SEEN})
-        axes.set(xlim=(-0.03, 1.03), title=title)
-        if k:
-            axes.set(ynames=[])
+    kinds = {"": ("", SEEN)}
+    figure = score_panels(conditions(records), measures, kinds, left=190, row=28, wide=210)
+    for axes in figure.axes:
+        axes.set(xlim=(-0.03, 1.03))
     return figure
 
 
@@ -67,10 +61,8 @@ def weights_by_module(records: Sequence[Record], arrays_of: Arrays) -> Figure | 
     """Absolute weights from the first hidden layer to the second, one seed per condition, with
     units sorted by module: modules appear as blocks.
     """
-    tables: dict[str, Any] = {}
-    for r in sorted(records, key=lambda r: (label(r.config), r.seed)):
-        if label(r.config) not in tables and "sorted_out_0" in (arrays := arrays_of(r)):
-            tables[label(r.config)] = arrays["sorted_out_0"]
+    groups = stored(conditions(records), arrays_of, "sorted_out_0")
+    tables = {name: arrays[0]["sorted_out_0"] for name, arrays in groups.items()}
     if not tables:
         return None
     columns, side, gap = min(4, len(tables)), 130, 44
@@ -89,16 +81,14 @@ def spectra_by_condition(records: Sequence[Record], arrays_of: Arrays) -> Figure
     """Smallest eigenvalues of the graph of the first hidden layer's units, mean over seeds. The
     dashed line marks the number of functions: with modules, eigenvalues jump there.
     """
-    groups: dict[str, list[Any]] = {}
-    for r in records:
-        if "spectrum_out_0" in (arrays := arrays_of(r)):
-            groups.setdefault(label(r.config), []).append(arrays["spectrum_out_0"])
+    groups = stored(conditions(records), arrays_of, "spectrum_out_0")
     if not groups:
         return None
     count = max(r.config["count"] for r in records)
     figure = Figure(610, 320)
     axes = figure.place(56, 12, 320, 250)
-    for i, (name, spectra) in enumerate(sorted(groups.items())):
+    for i, (name, arrays) in enumerate(groups.items()):
+        spectra = [a["spectrum_out_0"] for a in arrays]
         most = min(2 * count + 2, *map(len, spectra))
         mean = np.mean([s[:most] for s in spectra], axis=0)
         color = LINES[i % len(LINES)]
@@ -114,20 +104,15 @@ def errors_after_a_shift(records: Sequence[Record], arrays_of: Arrays) -> Figure
     """Squared error of the other outputs when the first input is shifted, mean over seeds. The
     dashed line marks a shift by the whole range of the inputs.
     """
-    groups: dict[str, list[Any]] = {}
-    offsets = None
-    for r in records:
-        arrays = arrays_of(r)
-        if "shift_errors" in arrays and r.config["condition"] in ("l2", "weight_activity"):
-            offsets = arrays["offsets"]
-            errors = arrays["shift_errors"][1:, 1:].mean(axis=1)
-            groups.setdefault(label(r.config), []).append(errors)
-    if offsets is None:
+    compared = [r for r in records if r.config["condition"] in ("l2", "weight_activity")]
+    groups = stored(conditions(compared), arrays_of, "shift_errors")
+    if not groups:
         return None
     figure = Figure(520, 300)
     axes = figure.place(66, 12, 310, 230)
-    for i, (name, errors) in enumerate(sorted(groups.items())):
-        axes.plot(offsets, np.mean(errors, axis=0), color=LINES[i % len(LINES)], label=name)
+    for i, (name, arrays) in enumerate(groups.items()):
+        errors = np.mean([a["shift_errors"][1:, 1:].mean(axis=1) for a in arrays], axis=0)
+        axes.plot(arrays[0]["offsets"], errors, color=LINES[i % len(LINES)], label=name)
     for way in ("x", "y"):
         axes.log(way)
     axes.mark("x", 2 * REACH)

@@ -10,7 +10,7 @@ import numpy as np
 from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, grouped, score_panels, stored
 from recombine.runs.record import Record
 from recombine.theory.generators import REACH
 
@@ -37,9 +37,7 @@ def name_of(config: Mapping[str, Any]) -> str:
 
 def by_network(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Group runs by network, known ones first."""
-    groups: dict[str, list[Record]] = {}
-    for r in records:
-        groups.setdefault(name_of(r.config), []).append(r)
+    groups = grouped(records, lambda r: name_of(r.config))
     return {k: groups[k] for k in (*NAMES.values(), *sorted(groups)) if k in groups}
 
 
@@ -51,35 +49,14 @@ def added_error_by_network(records: Sequence[Record], arrays_of: Arrays) -> Figu
     scored = by_network([r for r in records if "added_1" in r.scores])
     if not scored:
         return None
-    left, wide, gap, height = 180, 200, 28, 34 * len(scored)
-    figure = Figure(left + len(SCORES) * (wide + gap), height + 66)
-    for k, (score, title) in enumerate(SCORES.items()):
-        axes = figure.place(left + k * (wide + gap), 30, wide, height)
-        rows = {
-            name: {score: [max(r.scores[score], FLOOR) for r in runs if score in r.scores]}
-            for name, runs in scored.items()
-        }
-        seed_rows(axes, rows, {score: SEEN})
-        values = [v for row in rows.values() for v in row[score]]
-        if max(values) > 50 * min(values):
+    kinds = {"": ("", SEEN)}
+    figure = score_panels(scored, SCORES, kinds, left=180, row=34, wide=200, floor=FLOOR)
+    for axes in figure.axes:
+        if max(axes.x.extent) > 50 * min(axes.x.extent):
             axes.log("x", least=FLOOR)
         else:
-            axes.set(xlim=(0, 1.08 * max(values)))
-        axes.set(title=title)
-        if k:
-            axes.set(ynames=[])
+            axes.set(xlim=(0, 1.08 * max(axes.x.extent)))
     return figure
-
-
-def curves(
-    records: Sequence[Record], arrays_of: Arrays, name: str
-) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the arrays of runs that have the named one, by network."""
-    groups = {
-        network: [arrays for r in runs if name in (arrays := arrays_of(r))]
-        for network, runs in by_network(records).items()
-    }
-    return {network: arrays for network, arrays in groups.items() if arrays}
 
 
 @figure("qian2025.robustness")
@@ -88,7 +65,7 @@ def errors_under_noise_and_shift(records: Sequence[Record], arrays_of: Arrays) -
     input is shifted; mean over seeds. Dashed: the noise of the claims, and a shift by the whole
     range of inputs.
     """
-    groups = curves(records, arrays_of, "noisy_1")
+    groups = stored(by_network(records), arrays_of, "noisy_1")
     if not groups:
         return None
     panels = (
@@ -121,7 +98,7 @@ def errors_after_a_lesson(records: Sequence[Record], arrays_of: Arrays) -> Figur
     """Squared error of the other outputs before and after the first one was retrained on another
     sine: one line per seed.
     """
-    groups = curves(records, arrays_of, "after_lesson")
+    groups = stored(by_network(records), arrays_of, "after_lesson")
     if not groups:
         return None
     width = max(350, 130 * len(groups))

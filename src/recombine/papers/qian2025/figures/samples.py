@@ -8,7 +8,7 @@ from recombine.core.registry import figure
 from recombine.papers.qian2025.samples import GAP, GROUP, curves, group_needs, halfway
 from recombine.report.colors import HELD, LINES, MUTED, SEEN
 from recombine.report.panel import Axes, Figure
-from recombine.report.plot import Arrays, spread
+from recombine.report.plot import Arrays, grouped, spread
 from recombine.runs.record import Record
 from recombine.theory.growth import exponential, power
 
@@ -25,10 +25,9 @@ def samples_by_functions(records: Sequence[Record], arrays_of: Arrays) -> Figure
     if not scored:
         return None
     most = max(r.config["most"] for r in scored)
-    runs: dict[int, list[Record]] = {}
-    for r in sorted(scored, key=lambda r: (r.config["count"], r.seed)):
-        if r.config["most"] == most:  # one setting: the widest search
-            runs.setdefault(r.config["count"], []).append(r)
+    widest = [r for r in scored if r.config["most"] == most]  # one setting: the widest search
+    in_order = sorted(widest, key=lambda r: (r.config["count"], r.seed))
+    runs = grouped(in_order, lambda r: int(r.config["count"]))
     figure = Figure(840, 300)
     _gaps(figure.place(60, 14, 240, 226), runs)
     if min(map(len, runs.values())) >= GROUP and len(runs) > 1:

@@ -6,10 +6,11 @@ from typing import Any
 from recombine.core.registry import figure, names
 from recombine.report.colors import LINES, MUTED
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, seed_figure
 from recombine.runs.record import Record
 
-MODELS = {"compositional": LINES[0], "normal": LINES[1]}
+MODELS = {"compositional": "one network per slot", "normal": "one network"}
+COLORS = dict(zip(MODELS.values(), LINES, strict=False))
 TITLES = {"random": "all combinations", "diagonal": "equal slots", "orthogonal": "one slot"}
 
 # R² of the two networks, read off curves in the authors' notebook.
@@ -19,8 +20,7 @@ NOTEBOOK = {"all combinations": (0.98, 0.98), "equal slots": (0.98, 0.13), "one 
 @names("wiedemer2023.inverse")
 def name_of(config: Mapping[str, Any]) -> str:
     """Name a run by its training support and its model."""
-    model = "one network per slot" if config["model"] == "compositional" else "one network"
-    return f"{TITLES[config['support']]}, {model}"
+    return f"{TITLES[config['support']]}, {MODELS[config['model']]}"
 
 
 @figure("wiedemer2023.inverse")
@@ -29,22 +29,16 @@ def reading_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figure |
     Open diamonds are read off the authors' notebook.
     """
     rows: dict[str, dict[str, list[float]]] = {}
-    for support, title in TITLES.items():
-        for r in records:
-            if r.config["support"] == support and "r2_all" in r.scores:
-                series = rows.setdefault(title, {model: [] for model in MODELS})
-                series[r.config["model"]].append(r.scores["r2_all"])
-    if not rows:
+    for r in sorted(records, key=lambda r: [*TITLES].index(r.config["support"])):
+        if "r2_all" in r.scores:
+            row = rows.setdefault(TITLES[r.config["support"]], {})
+            row.setdefault(MODELS[r.config["model"]], []).append(r.scores["r2_all"])
+    figure = seed_figure(rows, COLORS, "R² on all combinations", left=130, row=44, mark=0)
+    if figure is None:
         return None
-    figure = Figure(500, 44 * len(rows) + 88)
-    axes = figure.place(130, 34, 350, 44 * len(rows))
-    axes.mark("x", 0)
-    seed_rows(axes, rows, MODELS)
     for i, title in enumerate(rows):
-        for r2, color, shift in zip(NOTEBOOK[title], MODELS.values(), (-0.32, 0.32), strict=True):
-            axes.plot([r2], [i + shift], "D", color=color, size=5, hollow=True)
-    axes.set(xlim=(-0.05, 1.03), xlabel="R² on all combinations", ylabel="training support")
-    names = dict(zip(("one network per slot", "one network"), MODELS.values(), strict=True))
-    figure.legend(130, 14, names)
-    figure.words(400, 14, "◇ notebook", color=MUTED, bold=True)
+        for r2, color, shift in zip(NOTEBOOK[title], COLORS.values(), (-0.32, 0.32), strict=True):
+            figure.axes[0].plot([r2], [i + shift], "D", color=color, size=5, hollow=True)
+    figure.axes[0].set(xlim=(-0.05, 1.03), ylabel="training support")
+    figure.words(430, 14, "◇ notebook", color=MUTED, bold=True, align="end")
     return figure

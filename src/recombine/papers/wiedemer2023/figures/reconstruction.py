@@ -6,7 +6,7 @@ from typing import Any
 from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays
+from recombine.report.plot import Arrays, seed_figure
 from recombine.runs.record import Record
 
 FLOOR = 1e-16
@@ -24,7 +24,7 @@ def errors_by_composition(records: Sequence[Record], arrays_of: Arrays) -> Figur
     """Largest error of the components that are recovered from a cross, by composition function.
     Where one rank is missing, a single output of the first component is not recovered.
     """
-    rows: dict[str, dict[str, float]] = {}
+    rows: dict[str, dict[str, list[float]]] = {}
     for r in sorted(
         records, key=lambda r: (r.config["lost"], list(NAMES).index(r.config["combine"]))
     ):
@@ -32,21 +32,13 @@ def errors_by_composition(records: Sequence[Record], arrays_of: Arrays) -> Figur
         if "error_1" not in s:
             continue
         if r.config["lost"]:
-            rows[f"{name}, lost output"] = {"component 1": s["error_first_output"]}
-            rows[f"{name}, other outputs"] = {"component 1": s["error_other_outputs"]}
+            rows[f"{name}, lost output"] = {"component 1": [s["error_first_output"]]}
+            rows[f"{name}, other outputs"] = {"component 1": [s["error_other_outputs"]]}
         else:
-            rows[name] = {f"component {k}": s[f"error_{k}"] for k in (1, 2)}
-    if not rows:
-        return None
-    colors, height = {"component 1": SEEN, "component 2": HELD}, 26 * len(rows)
-    figure = Figure(500, height + 80)
-    axes = figure.place(160, 30, 320, height)
-    for i, errors in enumerate(rows.values()):
-        for name, error in errors.items():
-            shift = {"component 1": -0.12, "component 2": 0.12}[name] * (len(errors) > 1)
-            axes.plot([max(error, FLOOR)], [i + shift], "o", color=colors[name], size=7)
-    axes.set(ynames=list(rows), ylim=(len(rows) - 0.5, -0.5))
-    axes.set(xlim=(FLOOR, 10), xlabel="largest error (log scale)")
-    axes.log("x", least=FLOOR)
-    figure.legend(160, 14, colors)
+            rows[name] = {f"component {k}": [max(s[f"error_{k}"], FLOOR)] for k in (1, 2)}
+    colors = {"component 1": SEEN, "component 2": HELD}
+    figure = seed_figure(rows, colors, "largest error (log scale)", left=160, row=26)
+    if figure is not None:
+        figure.axes[0].log("x", least=FLOOR)
+        figure.axes[0].set(xlim=(FLOOR, 10))
     return figure

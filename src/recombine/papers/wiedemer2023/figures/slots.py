@@ -8,7 +8,7 @@ import numpy as np
 from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, LINES, MUTED, SEEN
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, picture_row, score_panels
+from recombine.report.plot import Arrays, grouped, picture_row, score_panels
 from recombine.runs.record import Record
 
 GROUPS = {"id": ("training band", SEEN), "ood": ("held out", HELD)}
@@ -31,10 +31,8 @@ def slots_by_consistency(records: Sequence[Record], arrays_of: Arrays) -> Figure
     """Scores on scenes of the training band and on held-out combinations, with and without
     compositional consistency: one dot per seed, a bar at the mean.
     """
-    groups: dict[str, list[Record]] = {}
-    for r in records:
-        if "identified_id" in r.scores:
-            groups.setdefault(label(r.config), []).append(r)
+    scored = [r for r in records if "identified_id" in r.scores]
+    groups = grouped(scored, lambda r: label(r.config))
     if not groups:
         return None
     rows = {name: groups[name] for name in sorted(groups, reverse=True)}  # without comes first

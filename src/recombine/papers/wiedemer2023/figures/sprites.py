@@ -9,7 +9,7 @@ from recombine.core.registry import figure, names
 from recombine.report.colors import HELD, INK, MUTED, SEEN
 from recombine.report.grid import outline
 from recombine.report.panel import Figure, color_bar
-from recombine.report.plot import Arrays, picture, picture_row, seed_rows
+from recombine.report.plot import Arrays, grouped, picture, picture_row, seed_figure
 from recombine.runs.record import Record
 
 Kind = tuple[str, str, str]  # model, composition, support
@@ -45,12 +45,14 @@ def name_of(config: Mapping[str, Any]) -> str:
 
 def settings(records: Sequence[Record]) -> dict[Kind, list[Record]]:
     """Group runs by setting in the order of the table; of several lengths, keep the longest."""
-    groups: dict[Kind, dict[int, list[Record]]] = {}
-    for r in records:
-        if (kind := kind_of(r.config)) in PAPER and "r2_all" in r.scores:
-            groups.setdefault(kind, {}).setdefault(r.config["steps"], []).append(r)
-    longest = {kind: groups[kind][max(groups[kind])] for kind in PAPER if kind in groups}
-    return {kind: sorted(runs, key=lambda r: r.seed) for kind, runs in longest.items()}
+    scored = sorted((r for r in records if "r2_all" in r.scores), key=lambda r: r.seed)
+    groups = grouped(scored, lambda r: kind_of(r.config))
+    longest = {kind: max(r.config["steps"] for r in runs) for kind, runs in groups.items()}
+    return {
+        kind: [r for r in groups[kind] if r.config["steps"] == longest[kind]]
+        for kind in PAPER
+        if kind in groups
+    }
 
 
 @figure("wiedemer2023.sprites")
@@ -59,25 +61,23 @@ def explained_by_setting(records: Sequence[Record], arrays_of: Arrays) -> Figure
     mean. Open diamonds: the paper's values on all pairs, of larger networks trained longer.
     """
     groups = settings(records)
-    if not groups:
-        return None
+    scores = {"training support": "r2_id", "all pairs": "r2_all"}
     rows = {
         PAPER[kind][0]: {
-            score: [max(r.scores[score], FLOOR) for r in runs] for score in ("r2_id", "r2_all")
+            label: [max(r.scores[score], FLOOR) for r in runs] for label, score in scores.items()
         }
         for kind, runs in groups.items()
     }
-    height = 30 * len(rows)
-    figure = Figure(460, height + 92)
-    axes = figure.place(186, 34, 260, height)
+    colors = {"training support": SEEN, "all pairs": HELD}
+    figure = seed_figure(rows, colors, "variance explained, R² (0: the mean image)", left=186)
+    if figure is None:
+        return None
+    (axes,) = figure.axes
     axes.mark("x", 0)
-    seed_rows(axes, rows, {"r2_id": SEEN, "r2_all": HELD})
     for i, kind in enumerate(groups):
         axes.plot([PAPER[kind][1]], [i + 0.15], "D", color=INK, size=5, hollow=True)
     axes.set(xlim=(None, 1.02), xticks=[-1.5, -1, -0.5, 0, 0.5, 1], xgrid=True, frame="bottom")
-    axes.set(xlabel="variance explained, R² (0: the mean image)")
-    figure.legend(150, 16, {"training support": SEEN, "all pairs": HELD})
-    figure.words(392, 16, "◇ paper", color=INK, bold=True)
+    figure.words(420, 14, "◇ paper", color=INK, bold=True)
     return figure
 
 

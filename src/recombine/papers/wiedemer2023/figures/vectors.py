@@ -8,7 +8,7 @@ import numpy as np
 from recombine.core.registry import figure, names
 from recombine.report.colors import LINES
 from recombine.report.panel import Figure
-from recombine.report.plot import Arrays, seed_rows
+from recombine.report.plot import Arrays, grouped, seed_rows
 from recombine.runs.record import Record
 
 FLOOR = 1e-5  # smaller shares are drawn here
@@ -44,10 +44,10 @@ def name_of(config: Mapping[str, Any]) -> str:
     return f"{composition_of(config)}, {place_of(config)}{model}"
 
 
-def order_of(name: str) -> tuple[int, float, str]:
-    """Sort all pairs first, then bands by decreasing width, then crosses."""
-    kind, _, rest = name.partition(" ")
-    return ("all", "band", "cross").index(kind), -float(rest) if kind == "band" else 0.0, rest
+def order_of(config: Mapping[str, Any]) -> tuple[int, float]:
+    """Sort all pairs first, then bands by decreasing width, then crosses by anchor."""
+    kind = ("random", "diagonal", "orthogonal").index(config["support"])
+    return kind, (0.0, -config["delta"], config["anchor"])[kind]
 
 
 def unexplained(r: Record) -> float:
@@ -61,9 +61,9 @@ def unexplained_by_support(records: Sequence[Record], arrays_of: Arrays) -> Figu
     dot per seed, a bar at the median. Dashed: predicting the mean.
     """
 
-    def order(r: Record) -> tuple[int, float, tuple[int, float, str]]:
+    def order(r: Record) -> tuple[int, float, tuple[int, float]]:
         combine, offset = r.config["combine"], r.config["offset"]
-        return list(COMPOSITIONS).index(combine), offset, order_of(place_of(r.config))
+        return list(COMPOSITIONS).index(combine), offset, order_of(r.config)
 
     scored = [r for r in records if "r2_all" in r.scores]
     panels: dict[str, dict[str, dict[str, list[float]]]] = {}
@@ -105,17 +105,12 @@ def unexplained_by_conditioning(records: Sequence[Record], arrays_of: Arrays) ->
     if not products:
         return None
 
-    def name(r: Record) -> str:
-        return place_of(r.config) + offset_of(r.config)
-
-    names = sorted(
-        {name(r) for r in products}, key=lambda n: (", " in n, order_of(n.partition(",")[0]))
-    )
+    products.sort(key=lambda r: (r.config["offset"], order_of(r.config)))
+    groups = grouped(products, lambda r: place_of(r.config) + offset_of(r.config))
     marks = {"all": "D", "band": "s", "cross": "o"}
     figure = Figure(500, 400)
     axes = figure.place(66, 78, 414, 266)
-    for i, label in enumerate(names):
-        runs = [r for r in products if name(r) == label]
+    for i, (label, runs) in enumerate(groups.items()):
         axes.plot(
             [r.scores["sigma_min"] for r in runs], [unexplained(r) for r in runs],
             marks[label.split()[0]], color=LINES[i % len(LINES)], size=8, alpha=0.75,
