@@ -103,7 +103,7 @@ class Claim:
     oracle: str = ""  # what was chosen after held-out results were seen
     role: Role = "detail"
     start: int = 0  # first seed
-    second: bool = False  # whether `recombine reproduce` also runs its second stage
+    second: bool = False  # whether `recombine reproduce` runs its second stage, too
     reason: str = ""  # the likely reason if it does not hold
 
     @property
@@ -301,8 +301,8 @@ def claim(
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     - start: first seed; 1000 where a setting or measure was chosen by looking at seeds from 0
-    - second: also run a second stage of 15 further seeds; where the first stage is inconclusive,
-      the second decides alone
+    - second: `recombine reproduce` also runs a second stage of 15 further seeds; where the first
+      stage is inconclusive, the second decides alone
     - reason: printed if it does not hold: the likely cause with a number, and whether the paper's
       full size was tried
     """

@@ -172,7 +172,6 @@ overlap(
     score="j_ari_id",
     compare="both - interaction",
     paper="both is best",
-    second=True,
 )
 overlap(
     name="as_good_as_slot_attention",

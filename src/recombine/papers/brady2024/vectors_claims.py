@@ -55,7 +55,6 @@ identified(
     above=0.95,
     runs=ADDITIVE,
     source="text: theorem for n = 1; ours: a pilot gave 0.997 where it converged",
-    second=True,
 )
 control(
     name="nothing_is_identified_without_a_penalty",
@@ -64,7 +63,6 @@ control(
     what="larger R² of matched minus other slots, of two generators",
     runs=FREE,
     source="ours: a pilot gave 0.15 to 0.20, and 0.06 to 0.46",
-    second=True,
 )
 control(
     name="too_strict_a_penalty_does_not_identify",
@@ -140,5 +138,4 @@ recombined(
     runs=HELD_OUT,
     source="ours",
     role="beyond",
-    second=True,
 )

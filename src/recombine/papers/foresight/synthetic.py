@@ -142,7 +142,6 @@ for _name, _model in (
         name=f"verdicts_on_{_name}",
         sentence=f"On known combinations, the verdict on {_model} finds its failures.",
         score=f"after_{_name}",
-        second=_name == "boosting",
     )
 add(
     name="forecasts_before_training",
@@ -181,7 +180,6 @@ known(
     sentence="Most combinations of additive targets are known.",
     score="known_additive",
     above=0.8,
-    second=True,
 )
 add(
     name="intervals_hold_the_truth",

@@ -136,7 +136,6 @@ late_error(
     runs=penalized("none"),
     paper="4.5 after 1000 epochs, 1.6 after 100",
     source=NOTEBOOK,
-    second=True,
 )
 no_cure(
     name="low_rank_alone_is_not_enough",

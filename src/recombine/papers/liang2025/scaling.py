@@ -203,7 +203,7 @@ add(
 )
 
 
-@of_hole(runs=runs(STRIPES), paper="about 1", source="README", second=True)
+@of_hole(runs=runs(STRIPES), paper="about 1", source="README")
 def stripes_need_samples_like_the_side(records: Evidence[Record]) -> Verdict:
     """With stripes the samples needed to compose grow about as fast as the image's side."""
     fits = growths(records, STRIPES)

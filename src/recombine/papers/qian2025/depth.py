@@ -158,7 +158,7 @@ add(
     runs=DEPTHS,
     paper="1e-5 to 1.9e-4 (MSE)",
 )
-halves = partial(add, below=0.5, runs=COMPARED, second=True)
+halves = partial(add, below=0.5, runs=COMPARED)
 halves(
     name="deeper_modules_take_over",
     sentence="Modules of three to five layers output their sines, up to an affine map, with at "

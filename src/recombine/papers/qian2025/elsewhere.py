@@ -230,7 +230,6 @@ helps(
     sentence="The penalty lowers the error in the held-out square by over a tenth of a blank "
     "image's.",
     runs=runs("weight_activity", "bumps"),
-    second=True,
 )
 helps(
     name="plain_decay_helps_to_draw_bumps",
@@ -238,7 +237,6 @@ helps(
     "a blank image's.",
     runs=runs("weights", "bumps"),
     role="control",
-    second=True,
 )
 separates(
     name="the_penalty_makes_modules_for_places",

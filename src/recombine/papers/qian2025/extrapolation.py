@@ -255,5 +255,5 @@ for _network, _name in (
         runs=runs(SINES, "modular", _network),
         source=CODE,
         start=RESTARTED,
-        second=True,
+        second=_network == "bottleneck",
     )

@@ -274,7 +274,7 @@ def half_the_plateau_needs_exponentially_many_samples(records: Evidence[Record])
     return replace(decide(less, above=0.0, what=what), seeds=GROUP * len(less))
 
 
-@add(paper="exponential", source="abstract", second=True)
+@add(paper="exponential", source="abstract")
 def the_need_for_samples_grows_exponentially(records: Evidence[Record]) -> Verdict:
     """By an eigengap of 0.5 of single networks, an exponential fits better than a power."""
     needed, reached = needs(records)

@@ -207,7 +207,6 @@ beyond(
     above=2.0,
     what="error of sprite 2 in marked pixels / in others",
     runs=runs("star"),
-    second=True,
 )
 beyond(
     name="the_third_plane_repairs_these_pixels",

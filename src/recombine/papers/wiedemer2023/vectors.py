@@ -169,7 +169,6 @@ add(
     source="ours: a pilot gave 0.99 or more",
     oracle=PILOT,
     role="control",
-    second=True,
 )
 on_all_pairs(
     name="sums_are_composed",
@@ -177,7 +176,6 @@ on_all_pairs(
     above=0.99,
     runs=runs("add", "corner"),
     source="text: Theorem 1; ours: a pilot gave 0.997",
-    second=True,
 )
 on_all_pairs(
     name="one_network_does_not_compose_sums",
@@ -243,7 +241,6 @@ beyond(
         for model in ("compositional", "monolithic")
     },
     source="ours: a pilot gave 0.864 and 0.917",
-    second=True,
 )
 
 
