@@ -104,6 +104,31 @@ def test_every_kind_of_model_can_be_asked(additive):
         predictions_of("model", source, queries)
 
 
+def test_a_module_is_evaluated_and_its_mode_restored(additive):
+    from recombine.tables.ask import predictions_of
+
+    class Dropped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.frozen = torch.nn.BatchNorm1d(sum(SHAPE)).eval()
+            self.drop = torch.nn.Dropout(0.5)
+            self.broken = False
+
+        def forward(self, x):
+            if self.broken:
+                raise RuntimeError("broken")
+            return self.drop(self.frozen(x)).sum(dim=1)
+
+    model = Dropped()
+    source, queries = additive.source, additive.queries
+    first, again = (predictions_of(model, source, queries) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    model.broken = True
+    with pytest.raises(Refused, match="broken"):
+        predictions_of(model, source, queries)
+    assert (model.training, model.drop.training, model.frozen.training) == (True, True, False)
+
+
 def test_estimators_get_the_columns_that_they_were_fitted_to():
     """Names in another order, some of them, names without a header, and numbers as numbers."""
     from recombine.tables.ask import predictions_of
@@ -215,7 +240,7 @@ def test_vectors_go_through_their_leading_components(seen):
     t = read(data, ["a", "b", "c"], [f"p{k}" for k in range(6)])
     f = foresight.forecast(t, network="")
     made = f.forecast
-    assert made.axes.shape == (6, 2)
+    assert made.basis.axes.shape == (6, 2)
     away = np.sqrt(np.square(made.value - images[~seen]).sum(axis=1))
     assert made.known.mean() > 0.5
     assert (away[made.known] < made.tolerance).mean() > 0.95

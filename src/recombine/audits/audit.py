@@ -26,7 +26,7 @@ from recombine.core.space import Mask
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
 from recombine.tables.forecast import tolerance as parse_tolerance
-from recombine.tables.lists import finite, frame, text_table
+from recombine.tables.lists import finite, frame, text_of, text_table
 from recombine.tables.table import generator
 
 SHOWN = 8  # combinations that are printed
@@ -96,7 +96,7 @@ class Audit(Findings):
         heads = [
             h for h in columns if h not in ("low", "high", "train_rows", "train_error", "thin")
         ]
-        table = [[_text(columns[h][i]) for h in heads] for i in range(len(rows))]
+        table = [[text_of(columns[h][i], missing="–") for h in heads] for i in range(len(rows))]
         lines += ["", "Worst combinations:", *text_table(heads, table, len(heads), indent="")]
         return "\n".join(lines)
 
@@ -276,11 +276,3 @@ def _group(g: Group) -> dict[str, Any]:
     values = asdict(g) | {"high": finite(g.high)}
     del values["factors"]
     return values | {"levels": dict(zip(g.factors, g.levels, strict=True))}
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

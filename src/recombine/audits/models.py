@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from recombine.audits.sample import (
 )
 from recombine.core.error import Refused
 from recombine.core.space import Mask
-from recombine.tables.ask import answers_of, is_module, one_hot
+from recombine.tables.ask import answers_of, evaluated, is_module, one_hot
 from recombine.tables.conjunctions import Array
 from recombine.tables.read import read
 from recombine.tables.table import Table, name_of
@@ -70,20 +69,11 @@ def from_model(
             "both, or mark the training rows by a mask."
         )
     table, shape = _with_targets(table, targets, classes)
-    with _mode_restored(model):
+    with evaluated(model):
         answers = _outputs(model, table, inputs, table.rows - appended)
     outputs, shape = _as_targets(answers, table, shape)
     runnable = model if callable(model) or hasattr(model, "predict") else None
     return Sample(table, outputs, mask, shape, runnable, inputs)
-
-
-def _mode_restored(model: Any) -> AbstractContextManager[None]:
-    """Restore a module's training mode afterwards."""
-    if not is_module(model):
-        return nullcontext()
-    from recombine.diagnostics.kernels import evaluated
-
-    return evaluated(model)
 
 
 def _joined(table: Table, train: Table) -> Table:

@@ -10,7 +10,7 @@ import numpy as np
 from recombine.audits.findings import Findings
 from recombine.audits.sample import Sample, array_of
 from recombine.report.numbers import number
-from recombine.tables.lists import short
+from recombine.tables.lists import short, text_of
 from recombine.tables.page import design, template
 
 ROWS = 100  # combinations that the page lists
@@ -61,11 +61,7 @@ def _content(audit: Findings, rows: int) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value) if isinstance(value, float) else str(value)[:80]
+    return number(value) if isinstance(value, float) else text_of(value, missing="–")[:80]
 
 
 def _maps(audit: Findings) -> list[dict[str, Any]]:

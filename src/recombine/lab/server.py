@@ -160,7 +160,7 @@ class Lab:
         query = request.query_params
         if "target" not in query:
             return JSONResponse(await run_in_threadpool(columns_of, text))
-        factors = (query.get("a", ""), query.get("b", ""))
+        factors = [query.get("a", ""), query.get("b", "")]
         fixed = {k[6:]: v for k, v in query.items() if k.startswith("fixed_")}
         source = query.get("source", "your.csv")[:200]
         table = await run_in_threadpool(read_table, text, factors, query["target"], fixed, source)

@@ -56,6 +56,19 @@ def finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
+def text_of(value: Any, digits: int = 3, missing: str = "") -> str:
+    """Write an entry of a table: `missing` for `None` and numbers that are not finite.
+
+    >>> text_of(0.12345), text_of(True), text_of(None, missing="–")
+    ('0.123', 'yes', '–')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return f"{value:.{digits}g}" if isfinite(value) else missing
+    return missing if value is None else str(value)
+
+
 def text_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], left: int, indent: str = "  "
 ) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from recombine.tables.lists import briefly
+from recombine.tables.lists import briefly, text_of
 from recombine.tables.maps import WIDE, PairMap, pair_maps
 
 if TYPE_CHECKING:
@@ -57,7 +56,11 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
     heads = [k for k, v in f.columns.items() if v is not None][:COLUMNS]
     names = dict(zip(f.source.columns, f.brief(NAME), strict=True))
     body = [
-        [(_cell(f.columns[k][i], names.get(k)), str(f.columns[k][i])) for k in heads] for i in shown
+        [
+            (names[k][value] if k in names else text_of(value, 4), str(value))
+            for k, value in ((k, f.columns[k][i]) for k in heads)
+        ]
+        for i in shown
     ]
     picks = [] if f.plan is None else f.plan.picks
     coverage, strengths = f.coverage
@@ -82,18 +85,6 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
         "witnesses": f.witness_texts(NAME),
         "maps": [_map(m) for m in pair_maps(f)],
     }
-
-
-def _cell(value: Any, names: Mapping[str, str] | None) -> str:
-    if value is None:
-        return ""
-    if names is not None:
-        return names[value]
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}" if np.isfinite(value) else ""
-    return str(value)
 
 
 def _map(m: PairMap) -> dict[str, Any]:
