@@ -3,6 +3,8 @@
 import pytest
 
 from recombine.core.error import Refused
+from recombine.lab.code import python_of
+from recombine.lab.state import State
 from recombine.lab.upload import columns_of, read_table
 from recombine.lab.worlds import from_table
 
@@ -39,6 +41,13 @@ def test_a_number_is_fixed_as_it_is_listed():
     text = b"a,b,t,y\n1,1,90.0,1\n1,2,90.0,2\n2,1,95.5,3\n2,2,90.0,4\n"
     assert columns_of(text)["columns"][2]["values"] == ["90", "95.5"]
     assert read_table(text, ("a", "b"), "y", {"t": "90"}).data.rows == 3
+
+
+def test_a_factor_may_be_cut_into_bins():
+    text = b"a,b,y\n0.5,1,0\n1.5,2,1\n2.5,1,3\n3.5,2,5\n"
+    world = from_table(read_table(text, ("a=width:2", "b"), "y", {}))
+    assert (world.factors, world.labels[0]) == (("a", "b"), ("[0.5, 2)", "[2, 3.5]"))
+    assert "('a=width:2', 'b')" in python_of(State(world="table"), world)
 
 
 def test_a_row_without_a_target_was_not_measured():

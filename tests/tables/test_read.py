@@ -10,10 +10,10 @@ import pytest
 
 import recombine as rc
 from recombine.core.error import Refused
-from recombine.tables.ask import one_hot
 from recombine.tables.bins import cut, edges
 from recombine.tables.files import COLUMNS, check_names
 from recombine.tables.lists import combinations_of
+from recombine.tables.query import one_hot
 from recombine.tables.read import FACTORS, read
 
 ROWS = {

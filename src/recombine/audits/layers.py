@@ -12,7 +12,7 @@ from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
-from recombine.tables.ask import evaluated, is_module, one_hot
+from recombine.tables.query import evaluated, is_module, one_hot
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -181,7 +181,7 @@ def builtin() -> dict[str, World]:
             "Twelve letters in twelve fonts: will the network draw a pair that it has never seen?",
             ("letter", "font"),
             "image",
-            lambda size: pictures.letters(),
+            lambda size: pictures.drawn("glyphs", pictures.SIGNS),
             labels=(pictures.SIGNS, pictures.FONTS),
         ),
     ]
@@ -196,7 +196,7 @@ EMOJI = World(
     "Google's emoji: 18 roles in 18 looks (gender and skin tone), in color.",
     ("role", "look"),
     "color",
-    lambda size: pictures.people(),
+    lambda size: pictures.drawn("emoji", pictures.ROLES),
     labels=(pictures.ROLES, pictures.LOOKS),
 )
 

@@ -279,15 +279,8 @@ class Answers:
     def witness_texts(self, length: int) -> list[str]:
         """Witnesses of few terms, each on one line or, if long, on one line per term."""
         names = {x: text for labels in self.brief(length) for x, text in labels.items()}
-        texts = []
-        for w in self.witnesses:
-            text = w.brief(names.__getitem__)
-            if len(text) > LINE:
-                first, *terms = w.parts(names.__getitem__)
-                text = "\n    ".join([f"{first} =", *terms])
-            if len(w.terms) <= 2 * SHOWN:
-                texts.append(text)
-        return texts
+        few = [w for w in self.witnesses if len(w.terms) <= 2 * SHOWN]
+        return [w.text(names.__getitem__, LINE) for w in few]
 
     def _listed(self) -> list[str]:
         """The most interesting combinations as lines of a table."""

@@ -83,24 +83,31 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
         "strengths": strengths,
         "unknown": "determined" if f.forecast is None else "known",
         "witnesses": f.witness_texts(NAME),
-        "maps": [_map(m) for m in pair_maps(f)],
+        "maps": [heat_map(m, "measured") for m in pair_maps(f)],
     }
 
 
-def _map(m: PairMap) -> dict[str, Any]:
-    """Cells of a heat map: positions in pixels, and colors in percent of the darkest."""
+def heat_map(
+    m: PairMap, verb: str, low: float | None = None, high: float | None = None
+) -> dict[str, Any]:
+    """Lay out a heat map: positions in pixels, and colors in percent of the strongest.
+
+    - verb: what was done with the share of combinations that `m` calls seen
+    - low, high: the range of the colors; by default that of the values
+    """
     value = m.value[:WIDE, :WIDE]
-    low, high = float(np.nanmin(value)), float(np.nanmax(value))
+    low = float(np.nanmin(value)) if low is None else low
+    high = float(np.nanmax(value)) if high is None else high
     share = (value - low) / (high - low) if high > low else np.ones_like(value)
     cells = [
         {
             "x": PITCH * j,
             "y": PITCH * i,
-            "share": round(100 * float(share[i, j])) if np.isfinite(share[i, j]) else None,
+            "share": min(100, round(100 * float(share[i, j]))),
             "seen": bool(m.seen[i, j] > 0),
             "unknown": bool(m.unknown[i, j] > 0.5),
             "text": f"{m.row_levels[i]}, {m.column_levels[j]}: {value[i, j]:.3g}, "
-            f"{100 * m.seen[i, j]:.0f} % measured",
+            f"{100 * m.seen[i, j]:.0f} % {verb}",
         }
         for i, j in np.ndindex(*value.shape)
         if np.isfinite(value[i, j])

@@ -129,9 +129,9 @@ class Table:
                 f"and at most {LISTED:,} are listed. Ask about some of them with wanted=…, or "
                 "leave out a factor."
             )
-        gone = np.ones(self.size, dtype=bool)
-        gone[self.index(self.cells.z)] = False
-        return np.stack(np.unravel_index(np.flatnonzero(gone), self.shape), axis=1)
+        unmeasured = np.ones(self.size, dtype=bool)
+        unmeasured[self.index(self.cells.z)] = False
+        return np.stack(np.unravel_index(np.flatnonzero(unmeasured), self.shape), axis=1)
 
     @property
     def support(self) -> Support:
