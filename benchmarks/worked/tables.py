@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.worked.follow import Case, Row, follow
 from recombine.core.space import Mask
-from recombine.tables.ask import one_hot
 from recombine.tables.datasets import dataset
+from recombine.tables.query import one_hot
 from recombine.tables.table import Table
 
 START = {"buchwald_hartwig": 200, "gb1": 400}  # training combinations before the advice

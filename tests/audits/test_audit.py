@@ -144,9 +144,9 @@ def test_the_command_prints_a_page_json_and_files(memorizer, tmp_path, capsys):
 
 BAD = {
     "no such column": ({}, ["--prediction", "guess"], "There is no column 'guess'"),
-    "nan prediction": ({"yhat": [1.0, None, 3.0, 4.0]}, [], "not a finite number in row 2; leave"),
-    "text prediction": ({"yhat": list("abcd")}, [], "hold String"),
-    "unknown class": ({"y": list("ppqq"), "yhat": list("ppqr")}, [], "predicted as 'r'"),
+    "nan prediction": ({"yhat": [1.0, None, 3.0, 4.0]}, [], "not finite in 1 of 4"),
+    "text prediction": ({"yhat": list("abcd")}, [], "predicts 'a', but the targets are numbers"),
+    "unknown class": ({"y": list("ppqq"), "yhat": list("ppqr")}, [], "prediction is the class 'r'"),
     "constant factor": ({"a": ["u"] * 4}, [], "one level only"),
     "all trained": ({"split": ["train"] * 4}, ["--train", "split"], "nothing is left to judge"),
     "none trained": ({"split": ["test"] * 4}, ["--train", "split"], "marks no training row"),
@@ -208,7 +208,7 @@ def test_a_column_may_hold_vectors():
     assert answer.sample.shape == (3,)
     assert answer.overall["unseen"][0] == pytest.approx(0.1)
     short = data | {"yhat": [v[:2] for v in data["yhat"]]}
-    with pytest.raises(Refused, match="2 numbers per row and targets 3"):
+    with pytest.raises(Refused, match="shape \\(2,\\), but the targets have 3"):
         audit(None, short, **options)
 
 

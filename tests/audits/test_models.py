@@ -369,14 +369,14 @@ BAD = {
     "not finite": (lambda x: torch.full((len(x),), torch.nan), {}, "not finite in 42 of 42"),
     "no model": (object(), {}, "needs a torch module"),
     "a file": ("model.safetensors", {}, "does not open model files such as model.safetensors"),
-    "text": (
-        np.array(["big"] * 42),
-        {},
-        "predicts np.str_\\('big'\\), but the targets are numbers",
-    ),
+    "text": (np.array(["big"] * 42), {}, "predicts 'big', but the targets are numbers"),
     "scores": (np.full((42, 2), np.nan), {"targets": np.arange(42) % 2}, "not finite in 42 of 42"),
     "logit": (np.full(42, 0.3), {"targets": np.arange(42) % 2}, "'0.3'.* give it as floats"),
-    "levels": (np.arange(42) % 2, {"targets": 1 + np.arange(42) % 2}, "predicts the class '0'"),
+    "levels": (
+        np.arange(42) % 2,
+        {"targets": 1 + np.arange(42) % 2},
+        "prediction is the class '0'",
+    ),
     "wide": (np.zeros((42, 3)), {"targets": np.arange(42) % 2}, "3 numbers per row; 2 classes"),
     "words": (np.zeros(42), {"targets": np.full((42, 2), "x")}, "targets are not an array of num"),
     "constant": (np.zeros(42), {"targets": np.ones(42)}, "All targets are equal"),
@@ -406,7 +406,7 @@ BAD = {
     "lengths": (np.zeros(41), {}, "shape \\(41,\\) for 42 rows"),
     "targets": (np.zeros(42), {"targets": np.zeros(5)}, "targets have shape \\(5,\\) for 42 rows"),
     "one class": (np.zeros(42), {"targets": np.zeros(42, dtype=int)}, "same class"),
-    "class": (np.full(42, 7), {"targets": np.arange(42) % 2}, "predicts the class '7'"),
+    "class": (np.full(42, 7), {"targets": np.arange(42) % 2}, "prediction is the class '7'"),
 }
 
 

@@ -48,7 +48,7 @@ def test_intervals_contain_the_score_and_do_not_exceed_one(perfect):
     for e in perfect.scores.values():
         assert e.low <= e.value <= e.high <= 1 + 1e-9
     assert "decodability held out" in str(perfect)
-    assert "<td>" in perfect._repr_html_()
+    assert repr(perfect) == str(perfect)
     assert '"mig"' in perfect.to_json()
 
 

@@ -26,7 +26,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_letters_have_the_shape_of_their_font():
-    task = pictures.letters()
+    task = pictures.drawn("glyphs", pictures.SIGNS)
     y = task.data(task.space.points()).y.reshape(12, 12, 16, 16)
     bold, regular = (pictures.FONTS.index(f"sans {w} upright") for w in ("bold", "regular"))
     assert (y[:, bold].sum(dim=(1, 2)) > y[:, regular].sum(dim=(1, 2))).all()

@@ -11,6 +11,7 @@ from recombine.core.error import Refused
 from recombine.lab import theory
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import Table, builtin, from_table
+from recombine.tables.read import read
 
 WORLDS = builtin()
 
@@ -85,10 +86,12 @@ def test_a_sum_is_additive_and_xor_is_not():
     assert theory.truth(WORLDS["xor"], 8).additive == pytest.approx(0, abs=1e-9)
 
 
+def table_of(columns):
+    return Table(read(columns, ["a", "b"], "y"), ("a", "b"))
+
+
 def test_a_table_keeps_its_labels_and_holes():
-    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 0]])
-    table = Table(codes, np.array([1.0, 2.0, 3.0, 5.0]), ("a", "b"), (("x", "y"), ("u", "v")))
-    world = from_table(table)
+    world = from_table(table_of({"a": list("xxyy"), "b": list("uvuu"), "y": [1, 2, 3, 5]}))
     assert world.measured.tolist() == [[True, True], [True, False]]
     values = theory.truth(world, 14).values[:, 0].reshape(2, 2)
     np.testing.assert_allclose(values, [[0, 1 / 3], [1, 0]], atol=1e-6)
@@ -99,13 +102,11 @@ def test_a_table_keeps_its_labels_and_holes():
 
 
 def test_a_table_without_variation_or_with_too_many_cells_is_refused():
-    labels = (("x", "y"), ("u", "v"))
-    flat = Table(np.array([[0, 0], [1, 1]]), np.ones(2), ("a", "b"), labels)
     with pytest.raises(Refused, match="same value"):
-        from_table(flat)
-    many = tuple(map(str, range(60)))
+        from_table(table_of({"a": [0, 1], "b": [0, 1], "y": [1, 1]}))
+    many = [k % 60 for k in range(120)]
     with pytest.raises(Refused, match="at most 1024 cells"):
-        from_table(Table(np.array([[0, 0]]), np.ones(1), ("a", "b"), (many, many)))
+        from_table(table_of({"a": many, "b": many, "y": many}))
 
 
 def test_a_cell_outside_the_grid_is_refused():

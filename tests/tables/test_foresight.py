@@ -83,7 +83,7 @@ def test_verdicts_on_a_model_that_is_wrong_in_known_places(additive, seen):
 
 def test_every_kind_of_model_can_be_asked(additive):
     source, queries = additive.source, additive.queries
-    from recombine.tables.ask import one_hot, predictions_of
+    from recombine.tables.query import one_hot, predictions_of
 
     level = predictions_of(lambda rows: [len(rows)] * len(rows), source, queries)
     assert (level == len(queries)).all()
@@ -104,9 +104,34 @@ def test_every_kind_of_model_can_be_asked(additive):
         predictions_of("model", source, queries)
 
 
+def test_a_module_is_evaluated_and_its_mode_restored(additive):
+    from recombine.tables.query import predictions_of
+
+    class Dropped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.frozen = torch.nn.BatchNorm1d(sum(SHAPE)).eval()
+            self.drop = torch.nn.Dropout(0.5)
+            self.broken = False
+
+        def forward(self, x):
+            if self.broken:
+                raise RuntimeError("broken")
+            return self.drop(self.frozen(x)).sum(dim=1)
+
+    model = Dropped()
+    source, queries = additive.source, additive.queries
+    first, again = (predictions_of(model, source, queries) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    model.broken = True
+    with pytest.raises(Refused, match="broken"):
+        predictions_of(model, source, queries)
+    assert (model.training, model.drop.training, model.frozen.training) == (True, True, False)
+
+
 def test_estimators_get_the_columns_that_they_were_fitted_to():
     """Names in another order, some of them, names without a header, and numbers as numbers."""
-    from recombine.tables.ask import predictions_of
+    from recombine.tables.query import predictions_of
 
     rows = pd.DataFrame(
         [(a, b, 10.0 * b + (a == "x")) for a in "xyz" for b in (5, 10, 20)], columns=list("aby")
@@ -215,7 +240,7 @@ def test_vectors_go_through_their_leading_components(seen):
     t = read(data, ["a", "b", "c"], [f"p{k}" for k in range(6)])
     f = foresight.forecast(t, network="")
     made = f.forecast
-    assert made.axes.shape == (6, 2)
+    assert made.basis.axes.shape == (6, 2)
     away = np.sqrt(np.square(made.value - images[~seen]).sum(axis=1))
     assert made.known.mean() > 0.5
     assert (away[made.known] < made.tolerance).mean() > 0.95
@@ -319,7 +344,7 @@ def test_measured_combinations_are_not_counted_as_unseen(additive):
             name: np.resize(getattr(additive.forecast, name), (10, *shape))
             for name, shape in {"value": (1,), "answers": (1,)}.items()
         },
-        **{n: np.resize(getattr(additive.forecast, n), 10) for n in ("low", "high", "why")},
+        why=np.resize(additive.forecast.why, 10),
         judgements=(
             replace(
                 additive.forecast.judgements[0],

@@ -10,11 +10,11 @@ import pytest
 
 import recombine as rc
 from recombine.core.error import Refused
-from recombine.tables.ask import one_hot
 from recombine.tables.bins import cut, edges
 from recombine.tables.files import COLUMNS, check_names
 from recombine.tables.lists import combinations_of
-from recombine.tables.read import FACTORS, from_rows, read
+from recombine.tables.query import one_hot
+from recombine.tables.read import FACTORS, read
 
 ROWS = {
     "shape": ["cup", "cup", "ball", "ball", "cup"],
@@ -81,7 +81,7 @@ def test_arrays_have_numbered_columns_and_all_columns_are_factors():
 
 
 def test_a_table_becomes_a_space_and_a_support():
-    t = from_rows([("cup", "red"), ("ball", "red"), ("cup", "blue")], ["shape", "color"])
+    t = read({"shape": ["cup", "ball", "cup"], "color": ["red", "red", "blue"]})
     assert str(t.space) == "Space(shape: {ball, cup}, color: {blue, red})"
     assert t.support.mask(t.space).astype(int).tolist() == [[0, 1], [1, 1]]
     assert t.space.encode([("cup", "blue")]).tolist() == [[1.0, 0.0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -43,14 +43,7 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "kind": self.kind,
-            "sentence": self.sentence,
-            "gain": self.gain,
-            "claims": list(self.claims),
-            "evidence": self.evidence,
-            "combinations": [list(c) for c in self.combinations],
-        }
+        return asdict(self) | {"evidence": self.evidence}
 
 
 CURES: dict[str, tuple[Advice, ...]] = {

@@ -2,103 +2,41 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from recombine.audits.advice import cures, planned
-from recombine.audits.cells import Group, by_cell, by_group, mean_error
+from recombine.audits.cells import by_cell, by_group, mean_error
 from recombine.audits.diagnosis import diagnose
 from recombine.audits.evidence import Evidence, gather, measure
 from recombine.audits.findings import CELL, FAILS, RIGHT, UNKNOWN, Findings
 from recombine.audits.layers import inside
-from recombine.audits.models import from_model, from_observed
+from recombine.audits.models import from_model, from_observed, from_predictions
 from recombine.audits.reasons import reasons
 from recombine.audits.referee import referee
-from recombine.audits.rows import from_predictions
 from recombine.audits.sample import Sample, Score, finite_rows
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
 from recombine.tables.forecast import tolerance as parse_tolerance
-from recombine.tables.lists import finite, frame, text_table
 from recombine.tables.table import generator
 
-SHOWN = 8  # combinations that are printed
 
-
+@shown
 @dataclass(frozen=True, eq=False)
 class Audit(Findings):
     """An audit; print it, or take `cells`, `groups`, `reasons`, `diagnosis` and `advice`."""
-
-    @property
-    def cells(self) -> Any:
-        """The cell table, the worst combinations first, as a dataframe of the user's library."""
-        return frame(self.columns(), self.sample.table.library, len(self.worst))
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        """Everything as plain values; `most` limits the cells."""
-        rows = self.worst if most is None else self.worst[:most]
-        columns = self.columns(rows)
-        return {
-            "rows": self.sample.table.rows,
-            "factors": dict(zip(self.sample.table.columns, self.sample.table.shape, strict=True)),
-            "kind": self.sample.kind,
-            "tolerance": finite(self.tolerance),
-            "diagnosis": self.diagnosis,
-            "meaning": self.rule.meaning,
-            "rule": self.rule.when,
-            "errors": {k: list(map(finite, v)) for k, v in self.overall.items()},
-            "counts": self.counts,
-            "reasons": [r.to_dict() for r in self.reasons],
-            "advice": [a.to_dict() for a in self.advice],
-            "groups": [_group(g) for g in self.groups],
-            "cells": [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ],
-        }
-
-    def to_json(self) -> str:
-        """One JSON document."""
-        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
     def to_html(self) -> str:
         """One self-contained page."""
         from recombine.audits.page import page
 
         return page(self)
-
-    def log_to(self, log: Callable[[dict[str, float]], Any], prefix: str = "audit") -> None:
-        """Log the main numbers through anything shaped like `wandb.log`."""
-        numbers = {f"error_{k}": v[0] for k, v in self.overall.items()}
-        numbers |= self.evidence.numbers()
-        numbers |= {f"cells_{k.replace(' ', '_')}": float(v) for k, v in self.counts.items()}
-        log({f"{prefix}/{k}": float(v) for k, v in numbers.items() if isfinite(v)})
-
-    def __str__(self) -> str:
-        lines = [self.title, "", *self.sentences, ""]
-        lines += [f"- {r.sentence}" for r in self.reasons]
-        lines += ["", "What would help:"]
-        for a in self.advice:
-            lines.append(f"- {a.sentence}" + (f" {a.gain}" if a.gain else ""))
-            lines += [f"    {', '.join(c)}" for c in a.combinations[:SHOWN]]
-            if len(a.combinations) > SHOWN:
-                lines.append(f"    and {len(a.combinations) - SHOWN} more")
-            if a.evidence:
-                lines.append(f"    measured: {a.evidence}")
-        rows = self.worst[:SHOWN]
-        columns = self.columns(rows)
-        heads = [
-            h for h in columns if h not in ("low", "high", "train_rows", "train_error", "thin")
-        ]
-        table = [[_text(columns[h][i]) for h in heads] for i in range(len(rows))]
-        lines += ["", "Worst combinations:", *text_table(heads, table, len(heads), indent="")]
-        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         from recombine.audits.page import fragment
@@ -270,17 +208,3 @@ def _determined(sample: Sample) -> tuple[Mask, Array]:
     certificate = certify(trained, 1, cells[~sample.seen])
     determined[~sample.seen], margin[~sample.seen] = certificate.determined, certificate.margin
     return determined, margin
-
-
-def _group(g: Group) -> dict[str, Any]:
-    values = asdict(g) | {"high": finite(g.high)}
-    del values["factors"]
-    return values | {"levels": dict(zip(g.factors, g.levels, strict=True))}
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.lists import finite
 
 LEVEL = 0.95
 THIN = 5  # a cell of fewer rows, or a group of fewer combinations, is never significant
@@ -45,6 +46,13 @@ def group_means(values: Array, group: NDArray[Any], groups: int) -> tuple[Array,
     for c, column in enumerate(values.T):
         sums[:, c] = np.bincount(group, column, minlength=groups)
     return sums / np.maximum(count, 1)[:, None], count
+
+
+def _sums(errors: Array, cell: NDArray[np.int64], cells: int) -> tuple[Array, Array]:
+    """Sum of the finite errors of each combination, and their number."""
+    good = np.isfinite(errors)
+    total = np.bincount(cell[good], errors[good], minlength=cells).astype(np.float64)
+    return total, np.bincount(cell[good], minlength=cells).astype(np.float64)
 
 
 def by_cell(errors: Array, cell: NDArray[np.int64], cells: int) -> Errors:
@@ -93,6 +101,12 @@ class Group:
     worse: bool
     """Whether the interval lies above 1; for a pair, also above the ratios of both levels."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        levels = dict(zip(self.factors, self.levels, strict=True))
+        values = asdict(self) | {"high": finite(self.high), "levels": levels}
+        return {name: value for name, value in values.items() if name != "factors"}
+
     def __str__(self) -> str:
         names = " & ".join(f"{f}={v}" for f, v in zip(self.factors, self.levels, strict=True))
         return f"{names} ({self.ratio:.3g} × [{self.low:.3g}, {self.high:.3g}])"
@@ -115,11 +129,8 @@ def by_group(
     missing from a replicate is left out of it. Intervals are simultaneous: their width is a
     quantile of the largest standardized deviation of the log ratio over all groups.
     """
-    good = np.isfinite(errors)
-    summed = np.bincount(cell[good], errors[good], minlength=len(z)).astype(np.float64)
-    rows = np.bincount(cell[good], minlength=len(z)).astype(np.float64)
-    use = rows > 0
-    total, count, z = summed[use], rows[use], np.asarray(z)[use]
+    total, count = _sums(errors, cell, len(z))
+    total, count, z = total[count > 0], count[count > 0], np.asarray(z)[count > 0]
     overall = total.sum() / count.sum() if len(total) else np.nan
     if not len(total) or not overall > 0:
         return []
@@ -137,25 +148,22 @@ def by_group(
         sizes = [shape[f] for f in subset]
         group = np.ravel_multi_index(tuple(z[:, f] for f in subset), sizes)
         parts.append(_resampled(total, count, group, int(np.prod(sizes)), cluster, weights, base))
-    ratio = [p[0] / overall for p in parts]
-    spread = [p[1] for p in parts]
-    cells = [p[2] for p in parts]
-    judged = [c >= THIN for c in cells]
+    ratio = [p.mean / overall for p in parts]
     largest = np.zeros(REPLICATES)
-    for p, r, s, ok in zip(parts, ratio, spread, judged, strict=True):
+    for p, r in zip(parts, ratio, strict=True):
         with np.errstate(invalid="ignore", divide="ignore"):
-            away = np.abs(p[4] - np.log(r)) / s
-        away = np.where(ok & (s > 0), away, np.nan)
-        if np.isfinite(away).any():
-            largest = np.fmax(largest, np.nanmax(np.where(np.isfinite(away), away, 0), axis=1))
+            away = np.abs(p.replicates - np.log(r)) / p.spread
+        away = np.where((p.cells >= THIN) & (p.spread > 0) & np.isfinite(away), away, 0)
+        largest = np.maximum(largest, away.max(axis=1))
     critical = float(np.quantile(largest, LEVEL))
     groups = []
-    for subset, p, r, s, ok in zip(subsets, parts, ratio, spread, judged, strict=True):
-        sizes = [shape[f] for f in subset]
-        for g in np.flatnonzero(p[2]):
-            at = np.unravel_index(int(g), sizes)
-            low = float(r[g] * np.exp(-critical * s[g])) if ok[g] else 0.0
-            high = float(r[g] * np.exp(critical * s[g])) if ok[g] else float("inf")
+    for subset, p, r in zip(subsets, parts, ratio, strict=True):
+        for g in np.flatnonzero(p.cells):
+            at = np.unravel_index(int(g), [shape[f] for f in subset])
+            low, high = 0.0, np.inf
+            if p.cells[g] >= THIN:
+                reach = critical * p.spread[g]
+                low, high = float(r[g] * np.exp(-reach)), float(r[g] * np.exp(reach))
             bar = 1.0
             if len(subset) == 2:  # a pair must be worse than each of its levels
                 bar = max(1.0, *(ratio[f][i] for f, i in zip(subset, at, strict=True)))
@@ -163,16 +171,24 @@ def by_group(
                 Group(
                     tuple(names[f] for f in subset),
                     tuple(labels[f][int(i)] for f, i in zip(subset, at, strict=True)),
-                    int(p[3][g]),
-                    int(p[2][g]),
-                    float(p[0][g]),
+                    int(p.rows[g]),
+                    int(p.cells[g]),
+                    float(p.mean[g]),
                     float(r[g]),
                     low,
                     high,
-                    bool(ok[g] and low > bar),
+                    bool(low > bar),
                 )
             )
     return sorted(groups, key=lambda g: (not g.worse, -g.low, -g.ratio))
+
+
+class _Resampled(NamedTuple):
+    mean: Array  # error of each group
+    spread: Array  # standard deviation of the log ratio
+    cells: NDArray[np.int64]
+    rows: Array
+    replicates: Array  # (replicates, groups): log ratio; not finite without the group
 
 
 def _resampled(
@@ -183,8 +199,8 @@ def _resampled(
     cluster: NDArray[np.int64],
     weights: Array,
     base: Array,
-) -> tuple[Array, Array, NDArray[np.int64], Array, Array]:
-    """Mean, spread of the log ratio, combinations, rows and replicated log ratio of each group."""
+) -> _Resampled:
+    """Resample the ratio of each group's mean error to the mean error of all rows."""
     clusters = weights.shape[1]
     at = cluster * groups + group
     sums = np.bincount(at, total, minlength=clusters * groups).reshape(clusters, groups)
@@ -192,28 +208,19 @@ def _resampled(
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = sums.sum(axis=0) / rows.sum(axis=0)
         replicates = np.log((weights @ sums) / (weights @ rows) / base[:, None])
-    there = np.isfinite(replicates)
-    filled = np.where(there, replicates, 0.0)
-    n = np.maximum(there.sum(axis=0), 1)
-    center = filled.sum(axis=0) / n
-    spread = np.sqrt(
-        (np.where(there, filled - center, 0.0) ** 2).sum(axis=0) / np.maximum(n - 1, 1)
-    )
+    spread = np.ma.filled(np.ma.masked_invalid(replicates).std(axis=0, ddof=1), 0.0)
     cells = np.bincount(group, minlength=groups)
-    return mean, spread, cells, rows.sum(axis=0), replicates
+    return _Resampled(mean, spread, cells, rows.sum(axis=0), replicates)
 
 
 def mean_error(
     errors: Array, cell: NDArray[np.int64], cells: int, rng: Generator
 ) -> tuple[float, float, float]:
     """Mean error with its interval, from resampled combinations."""
-    good = np.isfinite(errors)
-    if not good.any():
+    total, count = _sums(errors, cell, cells)
+    total, count = total[count > 0], count[count > 0]
+    if not len(total):
         return float("nan"), float("nan"), float("nan")
-    total = np.bincount(cell[good], errors[good], minlength=cells)
-    count = np.bincount(cell[good], minlength=cells)
-    use = count > 0
-    total, count = total[use], count[use]
     value = float(total.sum() / count.sum())
     if len(total) < 2:
         return value, float("nan"), float("nan")

@@ -137,8 +137,7 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
     unseen = np.flatnonzero(~means.seen)
     if not len(unseen):
         return Evidence(0, r2_seen=_r2(means.truth, means.outputs))
-    if len(unseen) > LARGE:
-        unseen = np.sort(rng.choice(unseen, PART, replace=False))
+    unseen = _sampled(unseen, rng)
     z, outputs, truth = means.z[unseen], means.outputs[unseen], means.truth[unseen]
     numbers: dict[str, Any] = {
         "r2_seen": _r2(means.truth[means.seen], means.outputs[means.seen]),
@@ -147,9 +146,7 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
     numbers |= _law(means, training, z, truth)
     numbers["additive_outputs"] = shares(outputs, z, means.shape)[1]
     numbers["additive_truth"] = shares(truth, z, means.shape)[1]
-    some = np.arange(len(means.z))
-    if len(some) > LARGE:
-        some = np.sort(rng.choice(some, PART, replace=False))
+    some = _sampled(np.arange(len(means.z)), rng)
     shares_out = shares(means.outputs[some], means.z[some], means.shape)[0]
     shares_true = shares(means.truth[some], means.z[some], means.shape)[0]
     away = shares_out - shares_true
@@ -169,6 +166,10 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
     if means.images:
         numbers |= _superposition(means, z, outputs, truth, rng)
     return Evidence(len(unseen), **numbers)
+
+
+def _sampled(rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    return rows if len(rows) <= LARGE else np.sort(rng.choice(rows, PART, replace=False))
 
 
 def _r2(truth: Array, outputs: Array, center: Array | None = None) -> float:

@@ -1,7 +1,9 @@
-"""Results of an audit: verdicts and errors of combinations, and sentences about them."""
+"""The result of an audit: verdicts and errors of combinations, and sentences about them."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -18,8 +20,9 @@ from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
-from recombine.tables.lists import finite
+from recombine.tables.lists import finite, frame, text_of, text_table
 
+SHOWN = 8  # combinations that are printed
 RIGHT, FAILS, UNKNOWN = "right", "fails", "cannot know"
 CELL = (  # columns of a combination
     *("seen", "rows", "error", "low", "high", "thin", "worse", "train_rows", "train_error"),
@@ -146,6 +149,63 @@ class Findings:
         if worse := [g for g in self.groups if g.worse][:3]:
             lines.append(f"The error exceeds the mean error most at {', '.join(map(str, worse))}.")
         return lines
+
+    @property
+    def cells(self) -> Any:
+        """The cell table, the worst combinations first, as a dataframe of the user's library."""
+        return frame(self.columns(), self.sample.table.library, len(self.worst))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        columns = self.columns()
+        return {
+            "rows": self.sample.table.rows,
+            "factors": dict(zip(self.sample.table.columns, self.sample.table.shape, strict=True)),
+            "kind": self.sample.kind,
+            "tolerance": finite(self.tolerance),
+            "diagnosis": self.diagnosis,
+            "meaning": self.rule.meaning,
+            "rule": self.rule.when,
+            "errors": {k: list(map(finite, v)) for k, v in self.overall.items()},
+            "counts": self.counts,
+            "reasons": [r.to_dict() for r in self.reasons],
+            "advice": [a.to_dict() for a in self.advice],
+            "groups": [g.to_dict() for g in self.groups],
+            "cells": [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ],
+        }
+
+    def to_json(self) -> str:
+        """One JSON document."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def log_to(self, log: Callable[[dict[str, float]], Any], prefix: str = "audit") -> None:
+        """Log the main numbers through anything shaped like `wandb.log`."""
+        numbers = {f"error_{k}": v[0] for k, v in self.overall.items()}
+        numbers |= self.evidence.numbers()
+        numbers |= {f"cells_{k.replace(' ', '_')}": float(v) for k, v in self.counts.items()}
+        log({f"{prefix}/{k}": float(v) for k, v in numbers.items() if isfinite(v)})
+
+    def __str__(self) -> str:
+        lines = [self.title, "", *self.sentences, ""]
+        lines += [f"- {r.sentence}" for r in self.reasons]
+        lines += ["", "What would help:"]
+        for a in self.advice:
+            lines.append(f"- {a.sentence}" + (f" {a.gain}" if a.gain else ""))
+            lines += [f"    {', '.join(c)}" for c in a.combinations[:SHOWN]]
+            if len(a.combinations) > SHOWN:
+                lines.append(f"    and {len(a.combinations) - SHOWN} more")
+            if a.evidence:
+                lines.append(f"    measured: {a.evidence}")
+        rows = self.worst[:SHOWN]
+        columns = self.columns(rows)
+        heads = [
+            h for h in columns if h not in ("low", "high", "train_rows", "train_error", "thin")
+        ]
+        table = [[text_of(columns[h][i], missing="–") for h in heads] for i in range(len(rows))]
+        lines += ["", "Worst combinations:", *text_table(heads, table, len(heads), indent="")]
+        return "\n".join(lines)
 
 
 def _list(values: Array) -> list[float | None]:

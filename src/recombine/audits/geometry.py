@@ -70,16 +70,9 @@ def overlaps(codes: Array, factors: Factors) -> Array:
         levels = levels[np.unique(factors.levels[:, f])]  # absent levels have no effect
         effects.append(levels - levels.mean(axis=0))
         start += m - 1
-    k = len(effects)
-    answer = np.eye(k)
-    sizes = [np.linalg.norm(e @ e.T) for e in effects]
-    for a in range(k):
-        for b in range(k):
-            if a != b:
-                cross = np.linalg.norm(effects[a] @ effects[b].T) ** 2
-                norm = sizes[a] * sizes[b]
-                answer[a, b] = cross / norm if norm > 0 else np.nan
-    return answer
+    cross = np.array([[np.square(a @ b.T).sum() for b in effects] for a in effects])
+    norm = np.sqrt(np.outer(np.diag(cross), np.diag(cross)))
+    return np.asarray(np.where(norm > 0, cross / np.where(norm > 0, norm, 1), np.nan))
 
 
 def _energy(means: Array, size: NDArray[np.int64]) -> float:

@@ -12,7 +12,7 @@ from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
-from recombine.tables.ask import is_module, one_hot
+from recombine.tables.query import evaluated, is_module, one_hot
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -61,8 +61,6 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
     """
     if not is_module(sample.model):
         return []
-    from recombine.diagnostics.kernels import evaluated
-
     x = inputs_of(sample)
     with evaluated(sample.model):
         try:

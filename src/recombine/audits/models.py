@@ -1,9 +1,8 @@
-"""Samples from models: torch modules, estimators and functions, on inputs or on factor codes."""
+"""Samples from models, run on inputs or on factor codes, or from columns of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,9 @@ from recombine.audits.sample import (
 )
 from recombine.core.error import Refused
 from recombine.core.space import Mask
-from recombine.tables.ask import answers_of, is_module, one_hot
 from recombine.tables.conjunctions import Array
+from recombine.tables.lists import class_numbers
+from recombine.tables.query import answers_of, evaluated, is_module, one_hot
 from recombine.tables.read import read
 from recombine.tables.table import Table, name_of
 
@@ -70,20 +70,45 @@ def from_model(
             "both, or mark the training rows by a mask."
         )
     table, shape = _with_targets(table, targets, classes)
-    with _mode_restored(model):
+    with evaluated(model):
         answers = _outputs(model, table, inputs, table.rows - appended)
     outputs, shape = _as_targets(answers, table, shape)
     runnable = model if callable(model) or hasattr(model, "predict") else None
     return Sample(table, outputs, mask, shape, runnable, inputs)
 
 
-def _mode_restored(model: Any) -> AbstractContextManager[None]:
-    """Restore a module's training mode afterwards."""
-    if not is_module(model):
-        return nullcontext()
-    from recombine.diagnostics.kernels import evaluated
+def from_predictions(
+    source: Any,
+    *,
+    prediction: str | Sequence[str],
+    target: str | Sequence[str] | None = None,
+    **options: Any,
+) -> Sample:
+    """Read a table of predictions: factor columns, a target and a prediction.
 
-    return evaluated(model)
+    The options are those of `rows_of`.
+    """
+    import polars as pl
+
+    predictions, targets = listed(prediction), listed(target)
+    rows = rows_of(source, targets=targets, predictions=predictions, **options)
+    if len(predictions) != max(len(targets), 1):
+        raise Refused(
+            f"There are {len(predictions)} columns of predictions and {len(targets)} of targets; "
+            "name one prediction per target."
+        )
+    columns = []
+    for name in predictions:
+        column = rows.frame[name].head(len(rows.frame) - rows.appended)
+        if rows.table.classes:
+            column = column.cast(pl.String).str.strip_chars()
+        try:
+            columns.append(np.array([np.ravel(v) for v in column.to_numpy()]))
+        except ValueError as problem:
+            raise Refused(f"The predictions {name!r} are vectors of different length.") from problem
+    table, shape = _with_targets(rows.table, None)
+    outputs, shape = _as_targets(np.concatenate(columns, axis=1), table, shape)
+    return Sample(table, outputs, rows.train, shape)
 
 
 def _joined(table: Table, train: Table) -> Table:
@@ -189,7 +214,7 @@ def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, 
     else:
         flat = out.reshape(len(out), -1)
         if flat.dtype.kind not in "biuf":
-            raise Refused(f"The model predicts {flat[0, 0]!r}, but the targets are numbers.")
+            raise Refused(f"The model predicts {str(flat[0, 0])!r}, but the targets are numbers.")
         width = flat.shape[1] if table.y is None else table.y.shape[1]
         if flat.shape[1] != width:
             raise Refused(
@@ -201,7 +226,7 @@ def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, 
                 f"The model returns outputs of shape {out.shape[1:]}, but the targets have shape "
                 f"{shape}."
             )
-        check_finite(flat, "The model's outputs are")
+        check_finite(flat, "The model's outputs are", "; leave out these rows")
         shape = shape or (out.shape[1:] if out.ndim > 2 else ())
     filled = np.full((table.rows, flat.shape[1]), np.nan)
     filled[: len(flat)] = flat
@@ -223,16 +248,7 @@ def _classes(out: Any, table: Table) -> Array:
             f"The model returns {flat.shape[1]} numbers per row; {len(names)} classes need one "
             "label, or one score per class."
         )
-    labels = [name_of(v) for v in flat[:, 0].tolist()]
-    known = {name: float(i) for i, name in enumerate(names)}
-    if not any(name.isdigit() for name in names):  # classes with names may be numbered
-        known |= {str(i): float(i) for i in range(len(names))}
-    if unknown := next((label for label in labels if label not in known), None):
-        number = " If the target is measured, give it as floats." if "." in unknown else ""
-        raise Refused(
-            f"The model predicts the class {unknown!r}; the classes are {', '.join(names)}.{number}"
-        )
-    return np.array([known[label] for label in labels])
+    return class_numbers(flat[:, 0].tolist(), names)
 
 
 def from_observed(observed: Observed) -> Sample:

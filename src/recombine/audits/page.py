@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -10,14 +11,12 @@ import numpy as np
 from recombine.audits.findings import Findings
 from recombine.audits.sample import Sample, array_of
 from recombine.report.numbers import number
-from recombine.tables.lists import short
-from recombine.tables.page import design, template
+from recombine.tables.lists import text_of
+from recombine.tables.maps import PairMap, pair_sums
+from recombine.tables.page import design, heat_map, template
 
 ROWS = 100  # combinations that the page lists
-WIDE = 40  # levels of a factor that a heat map shows
 MAPS = 6
-CELL = 16  # pixels of a cell
-LABEL, LETTER = 18, 7  # characters of a label, and pixels per character
 IMAGES = 6  # combinations whose images are shown
 TONES = {"right": "holds", "fails": "fails", "cannot know": "missing"}
 
@@ -61,63 +60,30 @@ def _content(audit: Findings, rows: int) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value) if isinstance(value, float) else str(value)[:80]
+    return number(value) if isinstance(value, float) else text_of(value, missing="–")[:80]
 
 
 def _maps(audit: Findings) -> list[dict[str, Any]]:
     """Mean errors over pairs of factors; pairs of levels that were never seen are outlined."""
-    sample, table = audit.sample, audit.sample.table
-    z, error = sample.cells, audit.errors.mean
-    error = np.where(np.isfinite(error), error, audit.training.mean)
-    weight = np.maximum(audit.errors.rows, audit.training.rows * np.isnan(audit.errors.mean))
-    top = float(np.nanquantile(error, 0.98)) if np.isfinite(error).any() else 1.0
-    answer = []
+    sample, table, z = audit.sample, audit.sample.table, audit.sample.cells
+    measured = np.isfinite(audit.errors.mean)
+    error = np.where(measured, audit.errors.mean, audit.training.mean)
+    weight = np.where(measured, audit.errors.rows, audit.training.rows)
+    weight = np.where(np.isfinite(error), weight, 0).astype(np.float64)
+    seen = np.ones(len(z)) if sample.seen is None else sample.seen.astype(np.float64)
+    top = (float(np.nanquantile(error, 0.98)) if weight.any() else 0.0) or 1.0
+    maps = []
     for a, b in list(combinations(range(len(table.shape)), 2))[:MAPS]:
-        m, n = table.shape[a], table.shape[b]
-        at, good = z[:, a] * n + z[:, b], np.isfinite(error)
-        mass = np.bincount(at[good], weight[good], minlength=m * n).reshape(m, n)
-        total = np.bincount(at[good], (weight * np.nan_to_num(error))[good], minlength=m * n)
+        total = partial(pair_sums, table.shape, (a, b), z)
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = total.reshape(m, n) / mass
-        seen = np.ones((m, n), dtype=bool)
-        if sample.seen is not None:
-            seen = np.bincount(at[sample.seen], minlength=m * n).reshape(m, n) > 0
-        rows, columns = table.space.factors[a].labels[:WIDE], table.space.factors[b].labels[:WIDE]
-        cells = [
-            {
-                "x": CELL * j,
-                "y": CELL * i,
-                "share": _share(float(mean[i, j]), top),
-                "unseen": not seen[i, j],
-                "text": f"{rows[i]}, {columns[j]}: {number(float(mean[i, j]))}",
-            }
-            for i in range(len(rows))
-            for j in range(len(columns))
-        ]
-        left, below = ([short(name, LABEL) for name in names] for names in (rows, columns))
-        answer.append(
-            {
-                "rows": table.columns[a],
-                "columns": table.columns[b],
-                "cells": cells,
-                "width": CELL * len(columns),
-                "height": CELL * len(rows),
-                "left": left,
-                "below": below,
-                "start": 12 + LETTER * max(map(len, left)),
-                "under": 12 + LETTER * max(map(len, below)),
-                "top": number(top),
-            }
-        )
-    return answer
-
-
-def _share(error: float, top: float) -> int | None:
-    return min(100, round(100 * error / top)) if error == error and top > 0 else None
+            mean = total(weight * np.nan_to_num(error)) / total(weight)
+            share = total(seen) / total()
+        rows, columns = (table.space.factors[f].labels for f in (a, b))
+        nothing = np.zeros_like(mean)
+        name, other = table.columns[a], table.columns[b]
+        m = PairMap(name, other, rows, columns, "mean error", mean, share, nothing)
+        maps.append(heat_map(m, "trained on", 0.0, top))
+    return maps
 
 
 def _example(audit: Findings, c: int) -> int | None:

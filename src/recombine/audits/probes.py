@@ -123,12 +123,9 @@ def area(scores: Array, positive: NDArray[np.bool_]) -> float:
     >>> area(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
     0.875
     """
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
     rows = ~np.isnan(scores)
-    scores, positive = scores[rows], positive[rows]
-    n, m = int(positive.sum()), int((~positive).sum())
-    if not n or not m:
+    if len(np.unique(positive[rows])) < 2:
         return float("nan")
-    ranks = rankdata(scores)[positive].sum()
-    return float((ranks - n * (n + 1) / 2) / (n * m))
+    return float(roc_auc_score(positive[rows], scores[rows]))

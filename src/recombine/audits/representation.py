@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from html import escape
 from math import isfinite
 from typing import Any
 
@@ -17,6 +16,7 @@ from recombine.audits import geometry, probes
 from recombine.audits.factors import Factors, read
 from recombine.audits.sample import array_of, check_finite
 from recombine.core.error import Refused
+from recombine.core.show import shown
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import finite, text_table
 from recombine.tables.table import generator
@@ -56,6 +56,7 @@ class Estimate:
         return f"{self.value:.2f}{ends}"
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Representation:
     """Scores of a representation; print it, or take `scores` and `factors`."""
@@ -71,7 +72,6 @@ class Representation:
     entropy; 0 on complete balanced grids."""
     scores: dict[str, Estimate]
     factors: dict[str, dict[str, Estimate]]
-    overlap: Array  # (factors, factors) of the directions
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON; what is not a number is `None`."""
@@ -111,19 +111,6 @@ class Representation:
             )
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        names = [*next(iter(self.factors.values()))]
-        head = "".join(f'<th title="{MEANING[n]}">{n.replace("_", " ")}</th>' for n in names)
-        body = "".join(
-            f"<tr><th>{escape(f)}</th>{''.join(f'<td>{s[n]}</td>' for n in names)}</tr>"
-            for f, s in self.factors.items()
-        )
-        rest = "".join(
-            f"<li>{n.replace('_', ' ')}: {v} <small>{MEANING[n]}</small></li>"
-            for n, v in self.scores.items()
-        )
-        return f"<table><tr><th>factor</th>{head}</tr>{body}</table><ul>{rest}</ul>"
-
 
 def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -> Representation:
     """Score any array of features against factor columns; the grid may be incomplete.
@@ -155,10 +142,10 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     rows = rng.permutation(len(x)) % probes.FOLDS if repeated else np.full(len(x), -1)
     along = probes.out_of_fold(x, z, rows)
     odds = probes.level_scores(x, z, rng)
-    group_of_cell = rng.permutation(len(z.cells)) % GROUPS
-    group = group_of_cell[z.cell]
+    group = rng.permutation(len(z.cells)) % GROUPS
 
-    def measured(use: NDArray[np.bool_], cells: NDArray[np.bool_], seed: int) -> dict[str, Array]:
+    def measured(cells: NDArray[np.bool_]) -> dict[str, Any]:
+        use = cells[z.cell]
         part, zs = x[use], z.take(use)
         mutual = d.information(part, zs)
         importance = d.importances(part, zs, np.random.default_rng(seed))
@@ -176,32 +163,25 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
             "sap": d.sap(part, zs, mutual, np.random.default_rng(seed)),
             "completeness": of_factors,
             "orthogonality": 1 - (overlap * others).sum(axis=1) / (len(overlap) - 1),
-            "additivity": np.array(additive),
-            "additivity_held_out": np.array(
-                geometry.held_out_additivity(part, zs, fold[np.flatnonzero(cells)])
+            "additivity": additive,
+            "additivity_held_out": geometry.held_out_additivity(part, zs, fold[cells]),
+            "within": within,
+            "disentanglement": np.average(
+                of_codes, weights=np.maximum(importance.sum(axis=1), 1e-300)
             ),
-            "within": np.array(within),
-            "disentanglement": np.array(
-                np.average(of_codes, weights=np.maximum(importance.sum(axis=1), 1e-300))
-            ),
-            "modularity": np.array(modular[informative].mean() if informative.any() else np.nan),
+            "modularity": modular[informative].mean() if informative.any() else np.nan,
         }
 
-    everything = np.ones(len(x), dtype=bool)
-    whole = measured(everything, np.ones(len(z.cells), dtype=bool), seed)
-    parts = [
-        measured(group != g, group_of_cell != g, seed)
-        for g in range(GROUPS)
-        if len(np.unique(group_of_cell)) == GROUPS
-    ]
+    whole = measured(group >= 0)
+    enough = len(z.cells) >= GROUPS
+    parts = [measured(group != g) for g in range(GROUPS)] if enough else []
     estimates = {
         name: _jackknife(value, [part[name] for part in parts]) for name, value in whole.items()
     }
     single = {name: e[0] for name, e in estimates.items() if np.ndim(whole[name]) == 0}
     each = {name: e for name, e in estimates.items() if np.ndim(whole[name])}
     for name in PUBLISHED:
-        means = [np.array(p[name].mean()) for p in parts]
-        single[name] = _jackknife(np.array(whole[name].mean()), means)[0]
+        single[name] = _jackknife(whole[name].mean(), [p[name].mean() for p in parts])[0]
     return Representation(
         len(x),
         x.shape[1],
@@ -211,11 +191,10 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
         _dependence(z),
         single,
         {name: {k: v[f] for k, v in each.items()} for f, name in enumerate(z.names)},
-        geometry.overlaps(x, z),
     )
 
 
-def _jackknife(value: Array, parts: list[Array]) -> list[Estimate]:
+def _jackknife(value: Array | float, parts: list[Any]) -> list[Estimate]:
     """Jackknife interval of each score, from its values without one group each."""
     values = np.atleast_1d(value)
     if not parts:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.audits.sample import Sample, array_of, finite_rows
+from recombine.audits.sample import array_of
 from recombine.core.error import Refused, nearest
 from recombine.core.space import Mask
-from recombine.tables.conjunctions import Array
 from recombine.tables.read import load, read
 from recombine.tables.table import Table
 
@@ -87,36 +86,6 @@ def rows_of(
     return Rows(frame, replace(table, library=library), mask, appended)
 
 
-def from_predictions(
-    source: Any,
-    *,
-    prediction: str | Sequence[str],
-    target: str | Sequence[str] | None = None,
-    **options: Any,
-) -> Sample:
-    """Read a table of predictions: factor columns, a target and a prediction.
-
-    The options are those of `rows_of`.
-    """
-    predictions, targets = listed(prediction), listed(target)
-    rows = rows_of(source, targets=targets, predictions=predictions, **options)
-    if len(predictions) != max(len(targets), 1):
-        raise Refused(
-            f"There are {len(predictions)} columns of predictions and {len(targets)} of targets; "
-            "name one prediction per target."
-        )
-    columns = np.concatenate([_predictions(rows.frame[p], rows) for p in predictions], axis=1)
-    width = 1 if rows.table.classes or rows.table.y is None else rows.table.y.shape[1]
-    if columns.shape[1] != width:
-        raise Refused(
-            f"Predictions have {columns.shape[1]} numbers per row and targets {width}; they need "
-            "the same length."
-        )
-    outputs = np.full((len(rows.frame), width), np.nan)
-    outputs[: len(columns)] = columns
-    return Sample(rows.table, outputs, rows.train, () if width == 1 else (width,))
-
-
 def listed(names: str | Sequence[str] | None) -> list[str]:
     """Write one name, several or none as a list."""
     return [names] if isinstance(names, str) else list(names or [])
@@ -131,41 +100,6 @@ def _text(column: polars.Series) -> polars.Series:
 
     whole = column.dtype.is_float() and bool((column.drop_nulls().drop_nans() % 1 == 0).all())
     return (column.cast(pl.Int64) if whole else column).cast(pl.String)
-
-
-def _predictions(column: polars.Series, rows: Rows) -> Array:
-    """Read a column of predictions as (rows, outputs), without the appended rows."""
-    import polars as pl
-
-    column = column.head(len(column) - rows.appended)
-    if rows.table.classes:
-        known = {name: float(i) for i, name in enumerate(rows.table.classes)}
-        names = column.cast(pl.String).str.strip_chars().to_list()
-        for name in dict.fromkeys(names):
-            if name not in known:
-                raise nearest("class among the targets that is predicted as", str(name), known)
-        return np.array([[known[name]] for name in names])
-    values = column.to_list() if column.dtype in (pl.List, pl.Array) else None
-    if values is None and not column.dtype.is_numeric() and column.dtype != pl.Boolean:
-        raise Refused(
-            f"Predictions {column.name!r} hold {column.dtype}, but the target is numeric; give "
-            "numbers, or name a target of classes."
-        )
-    try:
-        flat = column.cast(pl.Float64) if values is None else [np.ravel(v) for v in values]
-        numbers = np.asarray(flat, dtype=np.float64).reshape(len(column), -1)
-    except (TypeError, ValueError) as problem:
-        raise Refused(
-            f"Predictions {column.name!r} hold vectors that are not numbers of one length."
-        ) from problem
-    bad = np.flatnonzero(~finite_rows(numbers))
-    if len(bad):
-        others = f" and {len(bad) - 1:,} others" if len(bad) > 1 else ""
-        raise Refused(
-            f"The prediction {column.name!r} is not a finite number in row {bad[0] + 1}{others}; "
-            "leave out such rows."
-        )
-    return numbers
 
 
 def train_rows(

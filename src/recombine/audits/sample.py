@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from recombine.core.error import Refused, nearest
 from recombine.core.space import Mask
-from recombine.tables.ask import is_module
 from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.query import is_module
 from recombine.tables.table import Table, distinct
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ class Sample:
     inputs: Any = None  # of the model, one per row; None: factor codes
 
     def __post_init__(self) -> None:
-        if len(self.outputs) != self.table.rows:
-            raise Refused(
-                f"There are {len(self.outputs):,} predictions for {self.table.rows:,} rows; give "
-                "one prediction per row."
-            )
         if self.train is not None and not self.train.any():
             raise Refused(
                 "The train mask marks no row; mark the training rows, or leave out train=…."

@@ -20,7 +20,7 @@ def audit(words: list[str]) -> int:
     if not options.target or not options.prediction:
         raise Refused("Name the columns of targets and predictions with --target and --prediction.")
     from recombine.audits.audit import judge
-    from recombine.audits.rows import from_predictions
+    from recombine.audits.models import from_predictions
 
     sample = from_predictions(
         path,

@@ -54,7 +54,7 @@ def python_of(state: State, world: World) -> str:
     if world.table:
         t = world.table
         imports = TABLE
-        table = f"Path({t.source!r}), {t.factors!r}, {t.target!r}, {dict(t.fixed)!r}"
+        table = f"Path({t.source!r}), {t.factors!r}, {t.data.targets[0]!r}, {dict(t.fixed)!r}"
         source = f"from_table(open_table({table}))"
     return PROGRAM.format(imports=imports, arguments="\n".join(lines), world=source)
 
@@ -69,5 +69,6 @@ def command_of(state: State, world: World) -> str:
     if world.table:
         t = world.table
         words += ["--table", t.source, "--factor-a", t.factors[0], "--factor-b", t.factors[1]]
-        words += ["--target", t.target, *(["--fixed", urlencode(t.fixed)] if t.fixed else [])]
+        words += ["--target", t.data.targets[0]]
+        words += ["--fixed", urlencode(t.fixed)] if t.fixed else []
     return shlex.join([*words, *(["--seeds", str(seeds)] if seeds > 1 else [])])

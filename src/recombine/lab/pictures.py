@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 import torch
@@ -35,19 +34,9 @@ def missing_emoji() -> str:
     return f"Needs its images: run 'recombine data get emoji' ({megabytes:.0f} MB), then reload."
 
 
-def letters() -> Task:
-    """Draw a letter in a font, in gray."""
-    return _drawn("glyphs", SIGNS)
-
-
-def people() -> Task:
-    """Draw a person with a role and a look, in color."""
-    return _drawn("emoji", ROLES)
-
-
-def _drawn(name: str, rows: Sequence[str]) -> Task:
-    """Look up images by two one-hot codes: the bank's first factor, and all others together."""
-    table = _table(name, tuple(rows))
+def drawn(name: str, rows: tuple[str, ...]) -> Task:
+    """Look up a bank's images by two one-hot codes: its first factor, and all others together."""
+    table = _table(name, rows)
     n, m = table.shape[:2]
 
     def image(z: Tensor) -> Tensor:

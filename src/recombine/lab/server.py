@@ -7,7 +7,7 @@ import json
 import logging
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
@@ -160,7 +160,7 @@ class Lab:
         query = request.query_params
         if "target" not in query:
             return JSONResponse(await run_in_threadpool(columns_of, text))
-        factors = (query.get("a", ""), query.get("b", ""))
+        factors = [query.get("a", ""), query.get("b", "")]
         fixed = {k[6:]: v for k, v in query.items() if k.startswith("fixed_")}
         source = query.get("source", "your.csv")[:200]
         table = await run_in_threadpool(read_table, text, factors, query["target"], fixed, source)
@@ -249,15 +249,10 @@ def error(status: int, sentence: str = "") -> Callable[[Request, Exception], Res
     return lambda request, problem: JSONResponse({"error": sentence or str(problem)}, status)
 
 
-def static_files() -> Mapping[str, bytes]:
-    """Read the files that may be served, once."""
-    folder = files("recombine.lab") / "static"
-    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
-
-
 def create(token: str, hosts: Callable[[], set[str]], table: Table | None = None) -> Starlette:
     """Build the application."""
-    lab, static = Lab(table), static_files()
+    lab, folder = Lab(table), files("recombine.lab") / "static"
+    static = {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
     safe = {
         "cache-control": "no-store",
         "content-security-policy": POLICY,

@@ -26,7 +26,7 @@ INTERVAL = 0.05  # seconds between two events at least: twenty per second
 PING = 2.0  # seconds between keep-alive messages, so that a closed page is noticed
 FRAMES = 400  # recorded for the export; every second one is dropped when there are more
 VISITORS = 8
-LONELY = 3.0  # seconds that a training process outlives its page
+GRACE = 3.0  # seconds that a training process outlives its page
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
@@ -204,7 +204,7 @@ class Sessions:
         while True:
             await asyncio.sleep(1)
             for visitor, session in list(self.of.items()):
-                if not session.listeners and time.monotonic() - session.left > LONELY:
+                if not session.listeners and time.monotonic() - session.left > GRACE:
                     self.stop(visitor)
 
     def close(self) -> None:

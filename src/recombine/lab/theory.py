@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import deque
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -13,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import solve
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch.nn.functional import adaptive_avg_pool2d
 
 from recombine.core.error import Refused
@@ -91,13 +90,16 @@ def pieces(shown: Mask) -> NDArray[np.int64]:
     Rows and columns are its nodes. Entry (i, j) is the component of row i and column j, or -1 if
     they are not connected: exactly the connected cells are determined for functions f(a) + g(b).
     """
+    n = len(shown)
+    _, label = connected_components(_graph(shown), directed=False)
+    return np.where(label[:n, None] == label[None, n:], label[:n, None], -1)
+
+
+def _graph(shown: Mask) -> csr_array:
+    """Edges from rows to columns, which are numbered after the rows."""
     rows, columns = np.nonzero(shown)
     n, m = shown.shape
-    graph = coo_array((np.ones(len(rows)), (rows, n + columns)), shape=(n + m, n + m))
-    _, label = connected_components(graph, directed=False)
-    same = label[:n, None] == label[None, n:]
-    label = np.unique(label, return_inverse=True)[1]
-    return np.where(same, label[:n, None], -1)
+    return csr_array((np.ones(len(rows)), (rows, n + columns)), shape=(n + m, n + m))
 
 
 def witness(shown: Mask, cell: tuple[int, int]) -> list[tuple[int, int, int]]:
@@ -108,20 +110,12 @@ def witness(shown: Mask, cell: tuple[int, int]) -> list[tuple[int, int, int]]:
     """
     n = len(shown)
     start, goal = cell[0], n + cell[1]
-    before = {start: -1}
-    queue = deque([start])
-    while queue and goal not in before:
-        at = queue.popleft()
-        near = n + np.flatnonzero(shown[at]) if at < n else np.flatnonzero(shown[:, at - n])
-        for other in near.tolist():
-            if other not in before:
-                before[other] = at
-                queue.append(other)
-    if goal not in before:
+    _, before = breadth_first_order(_graph(shown), start, directed=False)
+    if before[goal] < 0:
         return []
     path = [goal]
     while path[-1] != start:
-        path.append(before[path[-1]])
+        path.append(int(before[path[-1]]))
     path.reverse()  # row, column, row, …, column
     cells = [(a, b - n) if a < n else (b, a - n) for a, b in pairwise(path)]
     return [(i, j, 1 if k % 2 == 0 else -1) for k, (i, j) in enumerate(cells)]

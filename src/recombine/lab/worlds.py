@@ -14,6 +14,7 @@ from recombine.core.error import Refused
 from recombine.core.space import grid
 from recombine.core.task import Task
 from recombine.lab import pictures
+from recombine.tables import table as tables
 from recombine.tasks.bumps import bumps
 from recombine.tasks.encode import join, one_hot
 
@@ -180,7 +181,7 @@ def builtin() -> dict[str, World]:
             "Twelve letters in twelve fonts: will the network draw a pair that it has never seen?",
             ("letter", "font"),
             "image",
-            lambda size: pictures.letters(),
+            lambda size: pictures.drawn("glyphs", pictures.SIGNS),
             labels=(pictures.SIGNS, pictures.FONTS),
         ),
     ]
@@ -195,7 +196,7 @@ EMOJI = World(
     "Google's emoji: 18 roles in 18 looks (gender and skin tone), in color.",
     ("role", "look"),
     "color",
-    lambda size: pictures.people(),
+    lambda size: pictures.drawn("emoji", pictures.ROLES),
     labels=(pictures.ROLES, pictures.LOOKS),
 )
 
@@ -206,59 +207,55 @@ def absent() -> list[dict[str, str]]:
     return [{"name": EMOJI.name, "title": EMOJI.title, "about": missing}] if missing else []
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """Two factor columns of a table and a number for every row."""
+    """A table of two factors and a numeric target."""
 
-    codes: NDArray[np.int64]  # (rows, 2): level numbers of both factors
-    values: NDArray[np.float64]  # (rows,)
-    factors: tuple[str, str]
-    labels: tuple[tuple[str, ...], tuple[str, ...]]
+    data: tables.Table
+    factors: tuple[str, str]  # as the caller named them, perhaps with a rule for bins
     source: str = "your.csv"  # the file's name
-    target: str = "y"
     fixed: tuple[tuple[str, str], ...] = ()  # other columns held at one value
 
     @property
     def title(self) -> str:
         """Name the table in a menu."""
         fixed = "".join(f", {name} = {value}" for name, value in self.fixed)
-        return f"your table: {self.target}{fixed}"
+        return f"your table: {self.data.targets[0]}{fixed}"
 
 
 def from_table(table: Table) -> World:
-    """Make a world of a table, averaging repeated combinations."""
-    codes, values, factors, labels = table.codes, table.values, table.factors, table.labels
-    shape = (len(labels[0]), len(labels[1]))
-    if min(shape) < 2 or shape[0] * shape[1] > CELLS:
+    """Make a world of a table; repeated combinations are averaged."""
+    data, cells = table.data, table.data.cells
+    n, m = shape = data.space.shape
+    if data.size > CELLS:
         raise Refused(
-            f"The lab shows two factors with 2 or more levels each and at most {CELLS} cells; got "
-            f"{shape[0]} × {shape[1]}. Choose other columns or merge levels."
+            f"The lab shows two factors and at most {CELLS} cells; got {n} × {m}. Choose other "
+            "columns or merge levels."
         )
-    count, total = np.zeros(shape), np.zeros(shape)
-    np.add.at(count, tuple(codes.T), 1)
-    np.add.at(total, tuple(codes.T), values)
-    measured = count > 0
-    mean = np.divide(total, count, out=np.zeros(shape), where=measured)
-    low, high = mean[measured].min(), mean[measured].max()
+    at, mean = tuple(cells.z.T), cells.y[:, 0]
+    low, high = mean.min(), mean.max()
     if not high > low:
         raise Refused("Every combination has the same value, so there is nothing to learn.")
-    scaled = torch.from_numpy(np.where(measured, (mean - low) / (high - low), 0.0)).float()
+    measured, values = np.zeros(shape, dtype=bool), np.zeros(shape)
+    measured[at], values[at] = True, (mean - low) / (high - low)
+    scaled = torch.from_numpy(values).float()
 
     def build(size: int) -> Task:
         return Task(
-            grid(a=shape[0], b=shape[1]),
-            inputs=join(one_hot(shape[0]), one_hot(shape[1])),
+            grid(a=n, b=m),
+            inputs=join(one_hot(n), one_hot(m)),
             targets=lambda z: _at(scaled, z)[None],
         )
 
+    labels = [tuple(label[:40] for label in f.labels) for f in data.space.factors]
     return World(
         "table",
         table.title,
-        f"{int(count.sum())} rows, {int(measured.sum())} of {measured.size} combinations.",
-        factors,
+        f"{cells.rows.sum()} rows, {len(cells)} of {data.size} combinations.",
+        (data.columns[0], data.columns[1]),
         "number",
         build,
-        labels=labels,
+        labels=(labels[0], labels[1]),
         measured=measured,
         table=table,
     )

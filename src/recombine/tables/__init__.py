@@ -1,1 +1,1 @@
-"""A person's own table: read it, certify it, forecast, plan, split."""
+"""Tables of measured combinations: read, certify, forecast, plan, split."""

@@ -15,7 +15,7 @@ from recombine.tables import certify as certificates
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.forecast import REASONS, Forecast
-from recombine.tables.lists import briefly, finite, frame, short, text_table
+from recombine.tables.lists import briefly, finite, frame, short, text_of, text_table
 from recombine.tables.plan import Plan
 from recombine.tables.referee import MEMBERS
 from recombine.tables.table import Table
@@ -254,7 +254,7 @@ class Answers:
             if (left := len(self.plan.picks) - 3 * SHOWN) > 0:
                 lines.append(f"     and {left:,} more: .table, or --cells FILE")
         elif self.forecast is not None:
-            lines += self._listed(self.forecast)
+            lines += self._listed()
         else:
             lines += text_table(*self.coverage, left=1)
             if texts := self.witness_texts(20):
@@ -279,41 +279,25 @@ class Answers:
     def witness_texts(self, length: int) -> list[str]:
         """Witnesses of few terms, each on one line or, if long, on one line per term."""
         names = {x: text for labels in self.brief(length) for x, text in labels.items()}
-        texts = []
-        for w in self.witnesses:
-            text = w.brief(names.__getitem__)
-            if len(text) > LINE:
-                first, *terms = w.parts(names.__getitem__)
-                text = "\n    ".join([f"{first} =", *terms])
-            if len(w.terms) <= 2 * SHOWN:
-                texts.append(text)
-        return texts
+        few = [w for w in self.witnesses if len(w.terms) <= 2 * SHOWN]
+        return [w.text(names.__getitem__, LINE) for w in few]
 
-    def _listed(self, f: Forecast) -> list[str]:
+    def _listed(self) -> list[str]:
         """The most interesting combinations as lines of a table."""
-        order = self.order[:SHOWN]
+        columns, order = self.columns, self.order[:SHOWN]
         names = self.brief(max(10, 72 // len(self.source.shape)))
-        heads = [*self.source.columns]
+        outputs = ("value", "low", "high", "network", "prediction")
+        heads = [k for k in outputs if columns.get(k) is not None]
+        state = "verdict" if "verdict" in columns else "known"
         rows = [
-            [n[x] for n, x in zip(names, row, strict=True)]
-            for row in self.source.decode(f.queries[order])
+            [n[x] for n, x in zip(names, levels, strict=True)]
+            + [text_of(columns[k][at]) for k in heads]
+            + [text_of(columns["expected_error"][at], 2), text_of(columns[state][at])]
+            for levels, at in zip(self.source.decode(self.queries[order]), order, strict=True)
         ]
-        outputs = {"value": f.value, "network": f.answers, "prediction": f.predictions}
-        for head, values in outputs.items():
-            if values is not None and f.kind != "vector":
-                heads.append(head)
-                for row, value in zip(rows, self._plain(values[order]), strict=True):
-                    row.append(value if isinstance(value, str) else f"{value:.3g}")
-            if head == "value" and f.kind == "number":
-                heads += ["low", "high"]
-                for row, at in zip(rows, order, strict=True):
-                    row += [f"{f.low[at]:.3g}", f"{f.high[at]:.3g}"]
-        heads += ["error", "known" if f.judged is None else "verdict"]
-        for row, at in zip(rows, order, strict=True):
-            state = f.verdict[at] if f.judged is not None else "yes" if f.known[at] else "no"
-            row += [f"{f.expected_error[at]:.2g}", str(state)]
+        heads = [*self.source.columns, *heads, "error", state]
         lines = text_table(heads, rows, len(self.source.shape))
-        if (left := len(f.queries) - len(order)) > 0:
+        if (left := len(self.queries) - len(order)) > 0:
             lines.append(f"  and {left:,} more: .table, or --cells FILE")
         return lines
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from math import lcm, prod
+from math import inf, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -49,21 +49,21 @@ class Witness:
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
 
     def __str__(self) -> str:
-        return self.brief(str)
+        return self.text(str)
 
-    def brief(self, write: Callable[[str], str]) -> str:
-        """Write the sum, each level by a function that may shorten it."""
-        first, *parts = self.parts(write)
-        return f"{first} = {' '.join(parts)}"
+    def text(self, write: Callable[[str], str], width: float = inf) -> str:
+        """Write the sum; beyond some width, one term per line.
 
-    def parts(self, write: Callable[[str], str]) -> list[str]:
-        """The combination, and the terms of its sum."""
-        parts = [f"({', '.join(map(write, self.combination))})"]
+        - write: a function that may shorten a level
+        """
+        first = f"({', '.join(map(write, self.combination))}) ="
+        terms: list[str] = []
         for weight, cell in self.terms:
-            sign = "-" if weight < 0 else "+" if len(parts) > 1 else ""
+            sign = "- " if weight < 0 else "+ " if terms else ""
             size = "" if abs(weight) == 1 else f"{abs(weight)}·"
-            parts.append(f"{sign} {size}({', '.join(map(write, cell))})".strip())
-        return parts
+            terms.append(f"{sign}{size}({', '.join(map(write, cell))})")
+        line = " ".join([first, *terms])
+        return line if len(line) <= width else "\n    ".join([first, *terms])
 
 
 @shown
@@ -186,11 +186,10 @@ def _corners(table: Table, order: int, z: NDArray[Any]) -> list[Term] | None:
     seen = np.zeros(table.size, dtype=bool)
     seen[table.index(table.cells.z)] = True
     seen = seen.reshape(table.shape)
+    corners = list(product((False, True), repeat=order + 1))[1:]  # factors that differ from z
     for subset in combinations(range(len(table.shape)), order + 1):
         good = np.ones([table.shape[c] for c in subset], dtype=bool)
-        for moved in product((False, True), repeat=len(subset)):
-            if not any(moved):
-                continue
+        for moved in corners:
             index: list[Any] = list(z)
             for c, free in zip(subset, moved, strict=True):
                 index[c] = slice(None) if free else z[c]
@@ -201,12 +200,11 @@ def _corners(table: Table, order: int, z: NDArray[Any]) -> list[Term] | None:
         if good.any():
             other = np.unravel_index(int(good.argmax()), good.shape)
             terms = []
-            for moved in product((False, True), repeat=len(subset)):
-                if any(moved):
-                    corner = z.copy()
-                    for c, free, level in zip(subset, moved, other, strict=True):
-                        corner[c] = level if free else z[c]
-                    terms.append((Fraction((-1) ** (sum(moved) + 1)), corner))
+            for moved in corners:
+                corner = z.copy()
+                for c, free, level in zip(subset, moved, other, strict=True):
+                    corner[c] = level if free else z[c]
+                terms.append((Fraction((-1) ** (sum(moved) + 1)), corner))
             return terms
     return None
 

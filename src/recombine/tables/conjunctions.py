@@ -19,6 +19,7 @@ from recombine.theory.kernel import Subset as Subset
 Codes = NDArray[np.integer[Any]]  # (n, factors): one row of level numbers per combination
 
 LISTED = 1 << 22  # largest grid that is summed as a whole
+ROWS = 4096  # rows of a quadratic form that are computed at once
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,7 @@ class Conjunctions:
 
     def product(self, z: Codes, values: NDArray[Any]) -> Array:
         """Sum `values` over the rows of each column: Φᵀ values."""
-        numbers = self.columns(z)
-        sums = np.zeros(self.width)
-        for at in range(numbers.shape[1]):
-            inside = numbers[:, at] >= 0
-            sums += np.bincount(numbers[inside, at], values[inside], minlength=self.width)
-        return sums
+        return np.asarray(self.matrix(z).T @ values)
 
     def sums(self, vector: NDArray[Any], modulus: int = 0) -> NDArray[Any]:
         """φ(z)·vector at every combination of the grid; whole numbers stay whole."""
@@ -148,15 +144,14 @@ class Conjunctions:
             total += self._spread(table, union)
         return self._turned_back(total)
 
-    def quadratic_at(self, z: Codes, m: Array, rows: int = 4096) -> Array:
+    def quadratic_at(self, z: Codes, m: Array) -> Array:
         """φ(z)ᵀ·m·φ(z) at the given combinations."""
         padded = np.pad(m, (0, 1))
-        numbers = self.columns(z)
-        parts = [np.empty(0)]
-        for at in range(0, len(numbers), rows):
-            part = numbers[at : at + rows]
-            parts.append(padded[part[:, :, None], part[:, None, :]].sum(axis=(1, 2)))
-        return np.concatenate(parts)
+        total = np.empty(len(z))
+        for at in range(0, len(z), ROWS):
+            part = self.columns(z[at : at + ROWS])
+            total[at : at + ROWS] = padded[part[:, :, None], part[:, None, :]].sum(axis=(1, 2))
+        return total
 
     @cached_property
     def _unions(self) -> list[Subset]:
@@ -202,8 +197,8 @@ class Conjunctions:
             if larger is None:
                 tables[union] = self._count(turned, counts, union)
             elif larger != union:
-                gone = tuple(at for at, c in enumerate(larger) if c not in union)
-                tables[union] = tables[larger].sum(axis=gone)
+                dropped = tuple(at for at, c in enumerate(larger) if c not in union)
+                tables[union] = tables[larger].sum(axis=dropped)
         return {union: tables[union] for union in self._unions}
 
     def _count(self, turned: Codes, counts: NDArray[Any], union: Subset) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isqrt, lcm
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from recombine.core.space import Array
 
@@ -21,7 +22,7 @@ PANEL = 32  # columns that are eliminated one by one between matrix products
 PRIMES = (1 << 22, 1 << 23)  # 32 products of residues below 2^23 add up exactly in float64
 CHECKED = 64  # most null vectors that are checked one by one; beyond, random combinations are
 EXACT = 1 << 53
-LARGE = 1 << 16  # entries of a matrix whose products may use several threads
+LIBRARIES = ThreadpoolController()  # of linear algebra; finding them anew takes milliseconds
 
 
 def proven_factor(g: Array) -> tuple[Array, Array] | None:
@@ -56,6 +57,13 @@ def random_prime(rng: Generator) -> int:
             return p
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Multiply thin panels on one thread: on a busy machine, threads wait for each other."""
+    with LIBRARIES.limit(limits=1, user_api="blas"):
+        yield
+
+
 @dataclass(frozen=True)
 class Echelon:
     """A row echelon form modulo a prime: `rows` of shape (rank, columns) with their pivots."""
@@ -74,12 +82,9 @@ class Echelon:
         """Columns without a pivot."""
         return np.setdiff1d(np.arange(self.rows.shape[1]), self.pivots)
 
+    @one_thread()
     def null(self, values: NDArray[Any]) -> Whole:
         """Complete values on the free columns, (free, k), to null vectors modulo the prime."""
-        with _one_thread(self.rows.shape[1] * values.shape[1]):
-            return self._null(values)
-
-    def _null(self, values: NDArray[Any]) -> Whole:
         p, free = self.prime, self.free
         x = np.zeros((self.rows.shape[1], values.shape[1]))
         x[free] = np.mod(values, p)
@@ -98,21 +103,9 @@ class Echelon:
         return x.astype(np.int64)
 
 
-def _one_thread(size: int) -> AbstractContextManager[object]:
-    """Run products of thin panels on one thread: on a busy machine, threads wait for each other.
-
-    Small matrices use one thread anyway, and setting the limit takes longer than their product.
-    """
-    return threadpool_limits(1, user_api="blas") if size > LARGE else nullcontext()
-
-
+@one_thread()
 def echelon(a: NDArray[Any], prime: int) -> Echelon:
     """Eliminate modulo a prime: panels column by column, the rest by exact matrix products."""
-    with _one_thread(a.size):
-        return _echelon(a, prime)
-
-
-def _echelon(a: NDArray[Any], prime: int) -> Echelon:
     a = np.mod(np.asarray(a, dtype=np.float64), prime)
     n, width = a.shape
     rank, pivots = 0, []

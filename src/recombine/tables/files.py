@@ -37,24 +37,31 @@ COLUMNS = 50_000  # most columns of a CSV file
 
 def load_file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
     """Load the columns of a file, or refuse it with one sentence."""
-    import polars as pl
-
     suffixes = [s.lower() for s in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
     content = _content(path, packed, suffix)
+    return parse(path.name, content, suffix, separator, encoding)
+
+
+def parse(
+    name: str, content: bytes, suffix: str, separator: str, encoding: str = "utf-8"
+) -> polars.DataFrame:
+    """Parse the content of a file, whose suffix names its format."""
+    import polars as pl
+
     if not content.strip():
-        raise Refused(f"{path.name} is empty; a table needs a header and rows.")
+        raise Refused(f"{name} is empty; a table needs a header and rows.")
     try:
         if FORMATS[suffix] == "parquet":
             return pl.read_parquet(io.BytesIO(content))
         for start, kind in MARKS.items():
             if content.startswith(start):
                 raise Refused(
-                    f"{path.name} is {kind} although its name ends in {suffix}; save it as CSV, or "
+                    f"{name} is {kind} although its name ends in {suffix}; save it as CSV, or "
                     "give it the right suffix."
                 )
-        text = _decode(path.name, content, encoding)
+        text = _decode(name, content, encoding)
         if FORMATS[suffix] == "JSON lines":
             return pl.read_ndjson(io.BytesIO(text), infer_schema_length=None)
         mark = "\t" if suffix == ".tsv" and separator == "," else separator
@@ -68,7 +75,7 @@ def load_file(path: Path, separator: str, encoding: str) -> polars.DataFrame:
             "parquet": "Is it a Parquet file, and complete?",
         }
         raise Refused(
-            f"{path.name} cannot be read as {FORMATS[suffix]}: {str(problem).splitlines()[0]}. "
+            f"{name} cannot be read as {FORMATS[suffix]}: {str(problem).splitlines()[0]}. "
             f"{advice[FORMATS[suffix]]}"
         ) from problem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +34,7 @@ REASONS = (
 )
 
 VERDICTS = ("right", "fails", "cannot know")
+Kind = Literal["number", "vector", "classes"]
 
 
 @dataclass(frozen=True)
@@ -63,23 +64,29 @@ def tolerance(text: str | float) -> Tolerance:
 
 
 @dataclass(frozen=True, eq=False)
+class Components:
+    """Principal components of vector targets."""
+
+    mean: Array  # (outputs,)
+    axes: Array  # (outputs, components)
+    rest: float  # variance outside the components
+
+
+@dataclass(frozen=True, eq=False)
 class Forecast:
     """Values to expect at the queried combinations, and their uncertainty."""
 
     table: Table
     queries: Codes
-    kind: Literal["number", "vector", "classes"]
+    kind: Kind
     tolerance: float  # in units of the target; for classes, the chance of a wrong one
     value: Array  # (queries, outputs); class numbers for classes
-    low: Array  # (queries,): end of the interval; nan for vectors and classes
-    high: Array
-    referee_error: Array  # expected error of `value`
     why: NDArray[np.int64]  # index of REASONS; 0 where the value is known
     referees: tuple[Referee, ...]
     judgements: tuple[Judgement, ...]
     options: tuple[str, int]  # tolerance as the caller wrote it, and seed
-    axes: Array = field(default_factory=lambda: np.ones((1, 1)))  # (outputs, components) of vectors
-    rest: float = 0.0  # variance of vectors outside the components
+    basis: Components | None = None  # of vectors
+    wrong: Array | None = None  # (queries,): chance that the value of a class is wrong
     network: str = ""  # the kind of network whose answers were forecast
     answers: Array | None = None  # of that network
     predictions: Array | None = None  # of a trained model
@@ -90,6 +97,16 @@ class Forecast:
         return np.asarray(self.why == KNOWN)
 
     @property
+    def low(self) -> Array:
+        """Lower end of the interval around each number."""
+        return self.value[:, 0] - self.judgements[0].half_width(INTERVAL)
+
+    @property
+    def high(self) -> Array:
+        """Upper end of the interval around each number."""
+        return self.value[:, 0] + self.judgements[0].half_width(INTERVAL)
+
+    @property
     def judged(self) -> Array | None:
         """The answers that are judged: a model's predictions, else the network's answers."""
         return self.answers if self.predictions is None else self.predictions
@@ -97,7 +114,7 @@ class Forecast:
     @property
     def expected_error(self) -> Array:
         """Expected error of the judged answers; of the referee's values if there are none."""
-        return self.referee_error if self.judged is None else self.error_of(self.judged)
+        return self.error_of(self.value if self.judged is None else self.judged)
 
     @property
     def fails(self) -> Mask:
@@ -118,16 +135,15 @@ class Forecast:
 
     def error_of(self, answers: Array) -> Array:
         """Expected error of any answers: absolute, root mean square, or chance of a wrong class."""
-        if self.kind == "classes":
-            right = 1 - self.referee_error
-            return np.where(answers[:, 0] == self.value[:, 0], 1 - right, right)
-        if self.kind == "number":
+        if self.wrong is not None:
+            return np.where(answers[:, 0] == self.value[:, 0], self.wrong, 1 - self.wrong)
+        if self.basis is None:
             return self.judgements[0].expected_error(answers[:, 0])
         away = answers - self.value
-        inside = away @ self.axes
-        outside = np.maximum(np.square(away).sum(axis=1) - np.square(inside).sum(axis=1), 0)
+        inside = np.square(away @ self.basis.axes).sum(axis=1)
+        outside = np.maximum(np.square(away).sum(axis=1) - inside, 0)
         spread = sum(np.square(j.scale) * np.square(j.ratios).mean() for j in self.judgements)
-        return np.asarray(np.sqrt(np.square(inside).sum(axis=1) + spread + outside + self.rest))
+        return np.asarray(np.sqrt(inside + spread + outside + self.basis.rest))
 
 
 def forecast(
@@ -144,12 +160,43 @@ def forecast(
     - network: the kind of network whose answer is forecast (`relu3`), or "" for none
     """
     queries = table.unseen if queries is None else queries
-    if table.classes:
-        result = _classes(table, queries, within, seed)
-    elif table.cells.y.shape[1] > 1:
-        result = _vector(table, queries, within, seed)
+    cells, limit = table.cells, tolerance(within)
+    kind: Kind = "classes" if table.classes else "vector" if cells.y.shape[1] > 1 else "number"
+    largest = limit.absolute(float(np.sqrt(np.square(table.scale).sum())))
+    columns, basis, wrong = range(cells.y.shape[1]), None, None
+    if kind == "classes":
+        largest = 1 - SURE if limit.relative else limit.amount
+        if largest >= 1:
+            raise Refused(
+                f"For classes, --tolerance is the chance of a wrong class, below 1; got {within}."
+            )
+        columns = range(1, 2) if len(table.classes) == 2 else columns
+    elif kind == "vector":
+        basis = _components(table)
+        scores = (cells.y - basis.mean) @ basis.axes
+        cells, columns = replace(cells, y=scores, spread=0 * scores), range(scores.shape[1])
+    referees = tuple(fit_referee(table.shape, cells, c, queries, seed=seed) for c in columns)
+    judgements = tuple(r.judge(queries) for r in referees)
+    value = np.stack([j.value for j in judgements], axis=1)
+    if kind == "classes":
+        value, wrong = _top_class(referees, judgements)
+        known = wrong <= largest
+    elif basis is not None:
+        value = basis.mean + value @ basis.axes.T
+        halves = sum(np.square(j.half_width(SURE)) for j in judgements)
+        known = np.sqrt(halves + basis.rest) <= largest
     else:
-        result = _number(table, queries, within, seed)
+        known = judgements[0].half_width(SURE) <= largest
+    why = np.where(known, KNOWN, UNCERTAIN)
+    if kind == "number":
+        low, high = referees[0].low, referees[0].high
+        room = PART * (high - low)
+        why[(value[:, 0] > high + room) | (value[:, 0] < low - room)] = RANGE
+    why = _mark_unknown(table, queries, why)
+    options = (str(within), seed)
+    result = Forecast(
+        table, queries, kind, largest, value, why, referees, judgements, options, basis, wrong
+    )
     return with_network(result, network) if network else result
 
 
@@ -195,69 +242,18 @@ def with_predictions(f: Forecast, predictions: Array) -> Forecast:
     return replace(f, predictions=p)
 
 
-def _number(table: Table, queries: Codes, within: str | float, seed: int) -> Forecast:
-    referee = fit_referee(table.shape, table.cells, 0, queries, seed=seed)
-    judgement = referee.judge(queries)
-    limit = tolerance(within).absolute(float(table.scale[0]))
-    half = judgement.half_width(INTERVAL)
-    why = np.where(judgement.half_width(SURE) <= limit, KNOWN, UNCERTAIN)
-    room = PART * (referee.high - referee.low)
-    beyond = (judgement.value > referee.high + room) | (judgement.value < referee.low - room)
-    why[beyond] = RANGE
-    return Forecast(
-        table,
-        queries,
-        "number",
-        limit,
-        judgement.value[:, None],
-        judgement.value - half,
-        judgement.value + half,
-        judgement.expected_error(judgement.value),
-        _mark_unknown(table, queries, why),
-        (referee,),
-        (judgement,),
-        (str(within), seed),
-    )
-
-
-def _vector(table: Table, queries: Codes, within: str | float, seed: int) -> Forecast:
-    """Forecast vectors or images by their principal components."""
+def _components(table: Table) -> Components:
+    """Principal components that explain most of the variance of vectors or images."""
     y = table.cells.y
     mean = np.average(y, axis=0, weights=table.cells.weight)
     _, s, vt = np.linalg.svd(y - mean, full_matrices=False)
     share = np.cumsum(s**2) / np.sum(s**2)
     count = min(COMPONENTS, 1 + int(np.searchsorted(share, EXPLAINED)))
-    axes = vt[:count].T
-    inner = replace(table.cells, y=(y - mean) @ axes, spread=np.zeros((len(y), count)))
-    rest = float(np.sum(s[count:] ** 2) / len(y))
-    referees = tuple(fit_referee(table.shape, inner, c, queries, seed=seed) for c in range(count))
-    judgements = tuple(r.judge(queries) for r in referees)
-    value = mean + np.stack([j.value for j in judgements], axis=1) @ axes.T
-    limit = tolerance(within).absolute(float(np.sqrt(np.square(table.scale).sum())))
-    spread = sum(np.square(j.scale) * np.square(j.ratios).mean() for j in judgements)
-    half = np.sqrt(sum(np.square(j.half_width(SURE)) for j in judgements) + rest)
-    nothing = np.full(len(queries), np.nan)
-    why = np.where(half <= limit, KNOWN, UNCERTAIN)
-    return Forecast(
-        table,
-        queries,
-        "vector",
-        limit,
-        value,
-        nothing,
-        nothing,
-        np.sqrt(spread + rest),
-        _mark_unknown(table, queries, why),
-        referees,
-        judgements,
-        (str(within), seed),
-        axes,
-        rest,
-    )
+    return Components(mean, vt[:count].T, float(np.sum(s[count:] ** 2) / len(y)))
 
 
-def _classes(table: Table, queries: Codes, within: str | float, seed: int) -> Forecast:
-    """Forecast classes one against the rest.
+def _top_class(referees: Sequence[Referee], judgements: Sequence[Judgement]) -> tuple[Array, Array]:
+    """Top class of each query, (queries, 1), and the chance that it is wrong.
 
     The chance that the top class is right depends on its lead over the second. It is calibrated on
     rehearsals by isotonic regression, with one wrong answer added at the largest lead, so that a
@@ -265,19 +261,8 @@ def _classes(table: Table, queries: Codes, within: str | float, seed: int) -> Fo
     """
     from sklearn.isotonic import IsotonicRegression
 
-    limit = tolerance(within)
-    chance = 1 - SURE if limit.relative else limit.amount
-    if chance >= 1:
-        raise Refused(
-            f"For classes, --tolerance is the chance of a wrong class, below 1; got {within}."
-        )
-    single = len(table.classes) == 2
-    columns = [1] if single else range(len(table.classes))
-    referees = tuple(fit_referee(table.shape, table.cells, c, queries, seed=seed) for c in columns)
-    judgements = tuple(r.judge(queries) for r in referees)
-
     def per_class(scores: Sequence[Array]) -> Array:
-        return np.stack([1 - scores[0], scores[0]] if single else scores, axis=1)
+        return np.stack([1 - scores[0], scores[0]] if len(scores) == 1 else scores, axis=1)
 
     def ranked(scores: Sequence[Array]) -> tuple[NDArray[np.int64], Array]:
         by_class = per_class(scores)
@@ -289,23 +274,8 @@ def _classes(table: Table, queries: Codes, within: str | float, seed: int) -> Fo
     right = truth[np.arange(len(first)), first]
     curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
     curve.fit(np.append(lead, lead.max()), np.append(right, 0.0))
-    chosen, lead = ranked([j.value for j in judgements])
-    wrong = 1 - np.asarray(curve.predict(lead), dtype=np.float64)
-    nothing = np.full(len(queries), np.nan)
-    return Forecast(
-        table,
-        queries,
-        "classes",
-        chance,
-        chosen[:, None].astype(np.float64),
-        nothing,
-        nothing,
-        wrong,
-        _mark_unknown(table, queries, np.where(wrong <= chance, KNOWN, UNCERTAIN)),
-        referees,
-        judgements,
-        (str(within), seed),
-    )
+    top, lead = ranked([j.value for j in judgements])
+    return top[:, None].astype(np.float64), 1 - np.asarray(curve.predict(lead), dtype=np.float64)
 
 
 def _mark_unknown(table: Table, queries: Codes, why: NDArray[Any]) -> NDArray[np.int64]:

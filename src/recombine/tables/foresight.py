@@ -11,8 +11,8 @@ from recombine.tables import certify as certificates
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
 from recombine.tables.answers import ANSWERS, Answers
-from recombine.tables.ask import predictions_of
-from recombine.tables.lists import aligned, barred_of, combinations_of, costs_of
+from recombine.tables.lists import aligned, combinations_of, costs_of, forbidden_of
+from recombine.tables.query import predictions_of
 from recombine.tables.table import Table, generator
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Foresight(Answers):
 
     def plot(self, rows: str | None = None, columns: str | None = None) -> Figure:
         """Heat maps over pairs of factors: measured cells outlined, unknown ones hatched."""
-        from recombine.tables.plot import heat_maps
+        from recombine.tables.maps import heat_maps
 
         return heat_maps(self, rows, columns)
 
@@ -159,9 +159,9 @@ def plan(
     if objective == "auto":
         objective = "error" if base.certificate.determined.all() else "determined"
     price = None if cost is None else costs_of(source, base.queries, cost)
-    barred = base.already_measured
+    forbidden = base.already_measured
     if forbid is not None:
-        barred = barred | barred_of(source, base.queries, forbid)
+        forbidden = forbidden | forbidden_of(source, base.queries, forbid)
     if objective in ("error", "best") and source.y is not None and base.forecast is None:
         base = forecast(base, tolerance=tolerance, network="", seed=seed)
     result = plans.plan(
@@ -170,7 +170,7 @@ def plan(
         budget,
         objective=objective,
         cost=price,
-        forbidden=barred,
+        forbidden=forbidden,
         seed=seed,
     )
     return replace(base, plan=result)

@@ -122,7 +122,7 @@ def learn(
     """Maximize the marginal likelihood under a weak Gaussian prior.
 
     - start: hyperparameters to start from; by default the prior's means
-    - noise: the variance of one measurement, if repeats tell it
+    - noise: the variance of one measurement, if it is known from repeats
     """
     top, placed = orders(shape), len(places or ())
     middle = np.array([-1.5] * (top + 2) + ([-0.5] * DIMENSIONS + [-2.0]) * placed)

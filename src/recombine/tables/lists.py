@@ -15,7 +15,7 @@ from recombine.core.space import Mask, Space
 from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.read import load
-from recombine.tables.table import Table, distinct, match
+from recombine.tables.table import Table, distinct, match, name_of
 
 LONG = 28  # characters of a level that are printed
 
@@ -54,6 +54,19 @@ def briefly(labels: Sequence[str], length: int = LONG) -> dict[str, str]:
 def finite(value: float) -> float | None:
     """A number for JSON and dataframes; `None` unless it is finite."""
     return float(value) if isfinite(value) else None
+
+
+def text_of(value: Any, digits: int = 3, missing: str = "") -> str:
+    """Write an entry of a table: `missing` for `None` and numbers that are not finite.
+
+    >>> text_of(0.12345), text_of(True), text_of(None, missing="–")
+    ('0.123', 'yes', '–')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return f"{value:.{digits}g}" if isfinite(value) else missing
+    return missing if value is None else str(value)
 
 
 def text_table(
@@ -161,7 +174,7 @@ def _rows(source: Table, data: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def barred_of(source: Table, queries: Codes, forbid: Any) -> Mask:
+def forbidden_of(source: Table, queries: Codes, forbid: Any) -> Mask:
     """Tell which queries are forbidden; where some factors are not listed, all levels match."""
     rows = isinstance(forbid, list | tuple) and forbid and isinstance(forbid[0], list | tuple)
     if rows or isinstance(forbid, np.ndarray):
@@ -225,17 +238,21 @@ def plain(answers: Any, table: Table) -> Array:
             raise Refused(f"A prediction is {str(a.flat[0])!r}, not a number.") from None
     if a.ndim == 2 and a.shape[1] == len(table.classes):
         return np.asarray(a.argmax(axis=1), dtype=np.float64)
-    return class_numbers(a.ravel().tolist(), table)
+    return class_numbers(a.ravel().tolist(), table.classes)
 
 
-def class_numbers(names: Sequence[Any], table: Table) -> Array:
-    """Turn class names into class numbers."""
-    known = {name: float(i) for i, name in enumerate(table.classes)}
-    if bad := [n for n in names if str(n) not in known]:
+def class_numbers(values: Sequence[Any], classes: Sequence[str]) -> Array:
+    """Turn class names into class numbers; classes that are not numbers may be numbered."""
+    known = {name: float(i) for i, name in enumerate(classes)}
+    if not any(name.isdigit() for name in classes):
+        known |= {str(i): float(i) for i in range(len(classes))}
+    names = [name_of(v) for v in values]
+    if unknown := next((name for name in names if name not in known), None):
+        hint = " If the target is measured, give it as floats." if "." in unknown else ""
         raise Refused(
-            f"A prediction is {str(bad[0])!r}; the classes are {', '.join(table.classes)}."
+            f"A prediction is the class {unknown!r}; the classes are {', '.join(classes)}.{hint}"
         )
-    return np.array([known[str(n)] for n in names])
+    return np.array([known[name] for name in names])
 
 
 def aligned(source: Table, queries: Codes, predictions: Any) -> Array:
@@ -256,7 +273,7 @@ def aligned(source: Table, queries: Codes, predictions: Any) -> Array:
         values = data.select(source.targets).to_numpy().astype(np.float64)
     elif source.classes:
         names = data[_extra(source, data, "prediction")].to_list()
-        values = class_numbers(names, source)[:, None]
+        values = class_numbers(names, source.classes)[:, None]
     else:
         values = _number_column(source, data, "prediction")[:, None]
     z = source.encode(_rows(source, data), "The predictions")

@@ -1,21 +1,28 @@
-"""Maps over pairs of factors: means over the other factors, for figures and pages."""
+"""Maps over pairs of factors: means over the other factors, and a figure of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recombine.core.error import Refused, nearest
-from recombine.tables.conjunctions import Array
+from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.lists import briefly
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from recombine.tables.answers import Answers
 
 PAIRS = 3  # pairs of factors that are drawn
 WIDE = 40  # levels of a factor that are drawn
+PITCH = 0.19  # inches from one cell to the next
+MARGIN = 1.9  # inches for labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,30 +56,26 @@ def pair_maps(f: Answers, rows: str | None = None, columns: str | None = None) -
     return [_pair_map(f, a, b) for a, b in pairs[:PAIRS]]
 
 
+def pair_sums(
+    shape: Sequence[int], pair: tuple[int, int], z: Codes, values: Array | float = 1.0
+) -> Array:
+    """Sum values over the combinations `z` that share a pair of levels; by default, count them."""
+    a, b = pair
+    sums = np.zeros((shape[a], shape[b]))
+    np.add.at(sums, (z[:, a], z[:, b]), values)
+    return sums
+
+
 def _pair_map(f: Answers, a: int, b: int) -> PairMap:
     t, cells, queries = f.source, f.source.cells, f.queries
-    shape = (t.shape[a], t.shape[b])
-    forecast = f.forecast
-    what = f"share determined at order {f.certificate.order}"
-    values = np.concatenate([np.ones(len(cells)), f.certificate.determined.astype(np.float64)])
-    bad = ~f.certificate.determined
-    if forecast is not None:
-        bad = ~forecast.known
-        what = "share known"
-        values = np.concatenate([np.ones(len(cells)), forecast.known.astype(np.float64)])
-    if forecast is not None and forecast.kind == "number":
-        what = t.targets[0]
-        values = np.concatenate([cells.y[:, 0], forecast.value[:, 0]])
-    z = np.concatenate([cells.z, queries])
-
-    def total(rows: Array | None, which: slice) -> Array:
-        sums = np.zeros(shape)
-        part = z[which]
-        np.add.at(sums, (part[:, a], part[:, b]), 1.0 if rows is None else rows)
-        return sums
-
-    everything, first, second = slice(None), slice(len(cells)), slice(len(cells), None)
-    count, seen, open_ = total(None, everything), total(None, first), total(None, second)
+    what, known = f"share determined at order {f.certificate.order}", f.certificate.determined
+    if f.forecast is not None:
+        what, known = "share known", f.forecast.known
+    values = np.ones(len(cells)), known.astype(np.float64)
+    if f.forecast is not None and f.forecast.kind == "number":
+        what, values = t.targets[0], (cells.y[:, 0], f.forecast.value[:, 0])
+    total = partial(pair_sums, t.shape, (a, b))
+    measured, queried = total(cells.z), total(queries)
     with np.errstate(invalid="ignore", divide="ignore"):
         return PairMap(
             t.columns[a],
@@ -80,7 +83,40 @@ def _pair_map(f: Answers, a: int, b: int) -> PairMap:
             t.space.factors[a].labels,
             t.space.factors[b].labels,
             what,
-            total(values, everything) / count,
-            seen / count,
-            np.nan_to_num(total(bad.astype(np.float64), second) / open_),
+            (total(cells.z, values[0]) + total(queries, values[1])) / (measured + queried),
+            measured / (measured + queried),
+            np.nan_to_num(total(queries, (~known).astype(np.float64)) / queried),
         )
+
+
+def heat_maps(f: Answers, rows: str | None = None, columns: str | None = None) -> Figure:
+    """Draw up to three pairs of factors, or the named pair."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    maps = [m for m in pair_maps(f, rows, columns) if np.isfinite(m.value).any()]
+    sizes = [m.value[:WIDE, :WIDE].shape for m in maps]
+    widths = [max(PITCH * n + MARGIN, 2.4) for _, n in sizes]
+    tallest = max(m for m, _ in sizes)
+    figure = Figure(figsize=(sum(widths), PITCH * tallest + MARGIN), layout="constrained")
+    panels = figure.subplots(1, len(maps), squeeze=False, width_ratios=widths)
+    for axes, m in zip(panels[0], maps, strict=True):
+        value = m.value[:WIDE, :WIDE]
+        image = axes.imshow(value, cmap="viridis", interpolation="nearest")
+        bar = figure.colorbar(image, ax=axes, label=m.what, shrink=0.6, location="top")
+        bar.ax.tick_params(labelsize=7)
+        for i, j in np.ndindex(*value.shape):
+            cell = partial(Rectangle, (j - 0.46, i - 0.46), 0.92, 0.92, fill=False)
+            if m.seen[i, j] > 0:
+                axes.add_patch(cell(edgecolor="black", lw=1))
+            if m.unknown[i, j] > 0.5:
+                axes.add_patch(cell(edgecolor="white", lw=0, hatch="/////"))
+        names = [[*briefly(x, 16).values()] for x in (m.row_levels, m.column_levels)]
+        axes.set_xticks(range(value.shape[1]), names[1][:WIDE])
+        axes.set_yticks(range(value.shape[0]), names[0][:WIDE])
+        axes.tick_params(axis="x", rotation=90)
+        axes.tick_params(labelsize=7, length=2)
+        axes.set_xlabel(m.columns)
+        axes.set_ylabel(m.rows)
+    figure.suptitle("outlined: partly measured; hatched: mostly unknown", fontsize=8)
+    return figure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from recombine.tables.lists import briefly
+from recombine.tables.lists import briefly, text_of
 from recombine.tables.maps import WIDE, PairMap, pair_maps
 
 if TYPE_CHECKING:
@@ -57,7 +56,11 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
     heads = [k for k, v in f.columns.items() if v is not None][:COLUMNS]
     names = dict(zip(f.source.columns, f.brief(NAME), strict=True))
     body = [
-        [(_cell(f.columns[k][i], names.get(k)), str(f.columns[k][i])) for k in heads] for i in shown
+        [
+            (names[k][value] if k in names else text_of(value, 4), str(value))
+            for k, value in ((k, f.columns[k][i]) for k in heads)
+        ]
+        for i in shown
     ]
     picks = [] if f.plan is None else f.plan.picks
     coverage, strengths = f.coverage
@@ -80,36 +83,31 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
         "strengths": strengths,
         "unknown": "determined" if f.forecast is None else "known",
         "witnesses": f.witness_texts(NAME),
-        "maps": [_map(m) for m in pair_maps(f)],
+        "maps": [heat_map(m, "measured") for m in pair_maps(f)],
     }
 
 
-def _cell(value: Any, names: Mapping[str, str] | None) -> str:
-    if value is None:
-        return ""
-    if names is not None:
-        return names[value]
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}" if np.isfinite(value) else ""
-    return str(value)
+def heat_map(
+    m: PairMap, verb: str, low: float | None = None, high: float | None = None
+) -> dict[str, Any]:
+    """Lay out a heat map: positions in pixels, and colors in percent of the strongest.
 
-
-def _map(m: PairMap) -> dict[str, Any]:
-    """Cells of a heat map: positions in pixels, and colors in percent of the darkest."""
+    - verb: what was done with the share of combinations that `m` calls seen
+    - low, high: the range of the colors; by default that of the values
+    """
     value = m.value[:WIDE, :WIDE]
-    low, high = float(np.nanmin(value)), float(np.nanmax(value))
+    low = float(np.nanmin(value)) if low is None else low
+    high = float(np.nanmax(value)) if high is None else high
     share = (value - low) / (high - low) if high > low else np.ones_like(value)
     cells = [
         {
             "x": PITCH * j,
             "y": PITCH * i,
-            "share": round(100 * float(share[i, j])) if np.isfinite(share[i, j]) else None,
+            "share": min(100, round(100 * float(share[i, j]))),
             "seen": bool(m.seen[i, j] > 0),
             "unknown": bool(m.unknown[i, j] > 0.5),
             "text": f"{m.row_levels[i]}, {m.column_levels[j]}: {value[i, j]:.3g}, "
-            f"{100 * m.seen[i, j]:.0f} % measured",
+            f"{100 * m.seen[i, j]:.0f} % {verb}",
         }
         for i, j in np.ndindex(*value.shape)
         if np.isfinite(value[i, j])

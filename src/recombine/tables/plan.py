@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -119,8 +119,8 @@ def _determine(
     broken by the best next pick.
     """
     table, queries = certificate.table, certificate.queries
-    lost = np.flatnonzero(~certificate.determined)
-    if not len(lost):
+    undetermined = np.flatnonzero(~certificate.determined)
+    if not len(undetermined):
         raise Refused(
             f"Every queried combination is determined at order {certificate.order} already; use a "
             "higher order, or the objective 'error'."
@@ -132,66 +132,77 @@ def _determine(
     form = echelon(rows, prime)
     width = min(len(form.free), int(budget) + 4)
     null = form.null(rng.integers(prime, size=(len(form.free), width)))
-    a = np.stack([c.sums_at(queries[lost], v, prime) for v in null.T], axis=1).astype(np.float64)
+    z, cost = queries[undetermined], price[undetermined]
+    a = np.stack([c.sums_at(z, v, prime) for v in null.T], axis=1).astype(np.float64)
     keys = rng.integers(1, prime, size=(2, a.shape[1])).astype(np.float64)
-    open_, chosen, counts = np.ones(len(lost), dtype=bool), [], []
+    remaining, chosen, counts = np.ones(len(undetermined), dtype=bool), [], []
     left = float(budget)
     before = int(certificate.determined.sum())
     while left > 0:
-        useful = open_ & free[lost] & (price[lost] <= left)
+        useful = remaining & free[undetermined] & (cost <= left)
         if not useful.any():
             break
         key = _direction(a, prime, keys)
-        _, at, sizes = np.unique(np.where(open_, key, -1), return_inverse=True, return_counts=True)
-        worth = np.where(useful, sizes[at.ravel()] / price[lost], -1.0)
+        rows = np.where(remaining, key, -1)
+        _, at, sizes = np.unique(rows, return_inverse=True, return_counts=True)
+        worth = np.where(useful, sizes[at.ravel()] / cost, -1.0)
         ties = rng.permutation(np.flatnonzero(worth == worth.max())).tolist()
-        tried = ties[: max(1, AHEAD // a.size)] if left > price[lost[ties[0]]] else ties[:1]
+        tried = ties[: max(1, AHEAD // a.size)] if left > cost[ties[0]] else ties[:1]
         ahead = [
-            _largest(_eliminate(a, t, prime), open_ & (key != key[t]), prime, keys) for t in tried
+            _largest(_eliminate(a, t, prime), remaining & (key != key[t]), prime, keys)
+            for t in tried
         ]
         pick = tried[int(np.argmax(ahead))]
-        same = open_ & (key == key[pick])
-        chosen.append(lost[pick])
-        counts.append(int(same.sum()))
-        left -= price[lost[pick]]
-        open_ &= ~same
+        decided = remaining & (key == key[pick])
+        chosen.append(undetermined[pick])
+        counts.append(int(decided.sum()))
+        left -= cost[pick]
+        remaining &= ~decided
         a = _eliminate(a, pick, prime)
     if not chosen:
         raise Refused(
             "No combination that is not determined can be measured within the budget; raise the "
             "budget, or forbid less."
         )
-    z = queries[chosen]
-    picks = tuple(
-        Pick(
-            name,
-            f"with it {count} combinations become determined at order {certificate.order}"
-            if count > 1
-            else "it determines only itself, but later picks build on it",
-            float(count),
-        )
-        for name, count in zip(table.decode(z), counts, strict=True)
-    )
+    reasons = [
+        f"with it {count} combinations become determined at order {certificate.order}"
+        if count > 1
+        else "it determines only itself, but later picks build on it"
+        for count in counts
+    ]
     after = before + sum(counts)
     random = _random_determined(certificate, len(chosen), free, rng)
     sentence = (
-        f"{_measuring(len(picks))} determines {after:,} of {len(queries):,} at order "
+        f"{_measuring(len(chosen))} determines {after:,} of {len(queries):,} at order "
         f"{certificate.order}, up from {before:,}; as many random ones determine {random:,.0f} on "
         "average."
     )
-    sentence += _without_gain(after - before, random - before)
-    numbers = tuple(int(i) for i in chosen)
-    return Plan(table, "determined", z, numbers, picks, before, after, random, sentence)
+    at = np.array(chosen)
+    return _planned(certificate, "determined", at, reasons, counts, before, after, random, sentence)
 
 
 def _measuring(count: int) -> str:
     return f"Measuring {count} combination{'s' * (count != 1)}"
 
 
-def _without_gain(gain: float, random_gain: float) -> str:
-    """Sentence that a plan hardly gains more than random measurements, or ''."""
-    useless = gain <= BARELY * random_gain
-    return " No gain over random measurement is to be expected." if useless else ""
+def _planned(
+    source: Certificate | Forecast,
+    objective: Objective,
+    at: NDArray[np.int64],
+    reasons: Sequence[str],
+    gains: Sequence[float] | Array,
+    before: float,
+    after: float,
+    random: float,
+    sentence: str,
+) -> Plan:
+    """Build a plan of some queries; it says if random measurements gain about as much."""
+    table, z = source.table, source.queries[at]
+    rows = zip(table.decode(z), reasons, map(float, gains), strict=True)
+    if abs(after - before) <= BARELY * abs(random - before):
+        sentence += " No gain over random measurement is to be expected."
+    picks = tuple(Pick(*row) for row in rows)
+    return Plan(table, objective, z, tuple(at.tolist()), picks, before, after, random, sentence)
 
 
 def _direction(a: Array, prime: int, keys: Array) -> NDArray[np.int64]:
@@ -206,9 +217,9 @@ def _direction(a: Array, prime: int, keys: Array) -> NDArray[np.int64]:
     return np.asarray(sums[0] * prime + sums[1], dtype=np.int64)
 
 
-def _largest(a: Array, open_: Mask, prime: int, keys: Array) -> int:
+def _largest(a: Array, remaining: Mask, prime: int, keys: Array) -> int:
     """Most combinations that one more measurement would determine."""
-    key = _direction(a, prime, keys)[open_]
+    key = _direction(a, prime, keys)[remaining]
     return int(np.unique(key, return_counts=True)[1].max(initial=0))
 
 
@@ -281,24 +292,18 @@ def _explore(
 
     chosen, gains, after = spend(lambda c: np.square(c).sum(axis=0) / (np.diag(c) + noise))
     random = float(np.mean([spend(lambda c: rng.random(len(c)))[2] for _ in range(DRAWS)]))
-    z = queries[few[chosen]]
-    picks = tuple(
-        Pick(
-            name,
-            f"it lowers the expected squared error over all queried combinations by "
-            f"{100 * gain / before**2:.2g} %",
-            float(gain),
-        )
-        for name, gain in zip(table.decode(z), gains, strict=True)
-    )
+    reasons = [
+        f"it lowers the expected squared error over all queried combinations by "
+        f"{100 * gain / before**2:.2g} %"
+        for gain in gains
+    ]
     unit = "" if forecast is not None else " of the target's standard deviation"
     sentence = (
-        f"{_measuring(len(picks))} lowers the expected error from {before:.4g} to "
+        f"{_measuring(len(chosen))} lowers the expected error from {before:.4g} to "
         f"{after:.4g}{unit}; as many random ones lower it to {random:.4g}."
     )
-    sentence += _without_gain(before - after, before - random)
-    at = tuple(int(i) for i in few[chosen])
-    return Plan(table, "error", z, at, picks, before, after, random, sentence)
+    at = few[chosen]
+    return _planned(certificate, "error", at, reasons, gains, before, after, random, sentence)
 
 
 def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: Generator) -> Plan:
@@ -327,32 +332,24 @@ def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: G
         chosen.append(pick)
         left -= price[few[pick]]
         ready[pick] = False
-    gains = [float(improvement[few[pick]]) for pick in chosen]
     at = few[chosen]
-    low, high = forecast.low[at], forecast.high[at]
-    picks = tuple(
-        Pick(
-            name,
-            f"expected value {v:.3g} (from {a:.3g} to {b:.3g}); the best so far is {best:.3g}",
-            gain,
+    reasons = [
+        f"expected value {v:.3g} (from {low:.3g} to {high:.3g}); the best so far is {best:.3g}"
+        for v, low, high in zip(
+            judgement.value[at], forecast.low[at], forecast.high[at], strict=True
         )
-        for name, v, a, b, gain in zip(
-            table.decode(queries[at]), judgement.value[at], low, high, gains, strict=True
-        )
-    )
+    ]
     drawn = _errors(judgement, at, rng.normal(size=(CHANCES, len(few))) @ root[chosen].T)
     after = float(np.maximum(judgement.value[at] + drawn, best).max(axis=1).mean())
     luck = np.stack([rng.choice(np.flatnonzero(free), len(at), False) for _ in range(CHANCES)])
     drawn = _errors(judgement, luck, rng.normal(size=luck.shape))
     random = float(np.maximum(judgement.value[luck] + drawn, best).max(axis=1).mean())
     sentence = (
-        f"The best of {len(picks)} new measurements is expected to reach {after:.3g}; the best so "
+        f"The best of {len(at)} new measurements is expected to reach {after:.3g}; the best so "
         f"far is {best:.3g}, and as many random measurements are expected to reach {random:.3g}."
     )
-    sentence += _without_gain(after - best, random - best)
-    return Plan(
-        table, "best", queries[at], tuple(at.tolist()), picks, best, after, random, sentence
-    )
+    gains = improvement[at]
+    return _planned(forecast, "best", at, reasons, gains, best, after, random, sentence)
 
 
 def _errors(judgement: Judgement, at: NDArray[np.int64], normal: Array) -> Array:

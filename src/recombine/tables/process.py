@@ -102,7 +102,7 @@ def fit(
 
     - similar: place similar levels near each other, instead of treating all levels as distinct
     - start: hyperparameters; learned by default
-    - noise: variance of one measurement, if repeats tell it
+    - noise: variance of one measurement, if it is known from repeats
 
     Similar levels are placed twice: by their effects on the target, then by what the first process
     predicts for them in measured contexts. Hyperparameters are learned from combinations that did

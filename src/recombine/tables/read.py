@@ -318,13 +318,3 @@ def _check_levels(name: str, levels: int, rows: int) -> None:
             f"Factor {name!r} has {levels:,} levels in {rows:,} rows, so hardly any level occurs "
             "in two combinations. Leave it out, or cut it into bins."
         )
-
-
-def from_rows(
-    rows: Sequence[Sequence[Any]], columns: Sequence[str], y: Sequence[float] | None = None
-) -> Table:
-    """Build a table from rows of level names."""
-    data = {name: [row[c] for row in rows] for c, name in enumerate(columns)}
-    if y is None:
-        return read(data, factors=columns)
-    return read(data | {"y": list(y)}, factors=columns, target="y")

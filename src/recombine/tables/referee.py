@@ -7,11 +7,11 @@ combinations in the pattern of the unmeasured ones and predict them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from math import prod
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -43,21 +43,14 @@ PULL = 20.0  # combinations that the prior on the member weights is worth
 MEMBERS = ("conjunctions", "similarity", "boosting", "forest")
 PRIOR = np.full(len(MEMBERS), 1 / len(MEMBERS))
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Use one thread: on a busy machine, threads of small fits wait on each other."""
+    import sklearn.ensemble  # noqa: F401 - loads OpenMP, which can be limited only once loaded
 
-def one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function on one thread: on a busy machine, threads of small fits wait on each other."""
-
-    @wraps(function)
-    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
-        import sklearn.ensemble  # noqa: F401 - loads OpenMP, which can be limited only once loaded
-
-        with threadpool_limits(1):
-            return function(*args, **kwargs)
-
-    return alone
+    with threadpool_limits(1):
+        yield
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +173,7 @@ class Rehearsal:
 
     z: Codes
     y: Array
-    noise: Array  # variance of the measured value around the truth, if repeats tell it
+    noise: Array  # variance of the measured value around the truth, if it is known from repeats
     answers: Array  # (n, members)
     sd: Array  # of the similarity
     trees: Array  # standard deviation between the forest's trees
@@ -259,9 +252,9 @@ class Referee:
     low: float  # range of the measured target
     high: float
     rehearsal: Rehearsal
-    noise: float | None  # variance of one measurement, if repeats tell it
+    noise: float | None  # variance of one measurement, if it is known from repeats
 
-    @one_thread
+    @one_thread()
     def judge(self, z: Codes) -> Judgement:
         """Estimate combinations and the distribution of the errors."""
         answers, sd, trees = self.members.judge(z)
@@ -295,7 +288,7 @@ def _features(
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-@one_thread
+@one_thread()
 def fit_referee(
     shape: tuple[int, ...],
     cells: Cells,

@@ -127,8 +127,8 @@ def split(
         raise Refused(f"split() needs an order from 1 to {factors}; got {order}.")
     if undetermined is not None and undetermined < 2:
         raise Refused("A level that is held out completely cannot be recombined; use order 2.")
-    wanted = round(share * len(cells))
-    if not 0 < wanted < len(cells):
+    goal = round(share * len(cells))
+    if not 0 < goal < len(cells):
         raise Refused(
             f"A share of {share} of {len(cells)} measured combinations leaves no test or no "
             "training combination; change the share."
@@ -136,23 +136,23 @@ def split(
     rng = generator(seed)
     if undetermined is not None:
         kind = f"Undetermined at order {order}"
-        gone = _conjunctions_out(table, order, wanted, rng)
+        removed = _conjunctions_out(table, order, goal, rng)
         impossible = (
             f"No conjunction of {order} levels can be held out such that every level occurs in "
             f"training and at most a share of {share:g} is tested. Raise the share."
         )
     else:
         kind = f"Determined at order {order}"
-        gone = _determined_out(table, order, wanted, margin, rng)
+        removed = _determined_out(table, order, goal, margin, rng)
         impossible = (
             f"No combination can be held out such that it stays determined at order {order} with "
             f"a margin of {margin:g}. Use a lower order, a larger margin, or more data."
         )
-    if not gone.any():
+    if not removed.any():
         raise Refused(impossible)
     held_out = np.zeros(table.rows, dtype=bool)
     measured = np.flatnonzero(table.measured)
-    held_out[measured] = gone[table.find(table.codes[measured])]
+    held_out[measured] = removed[table.find(table.codes[measured])]
     return Split(table, held_out, int(order), kind, share)
 
 
@@ -165,16 +165,16 @@ def ladder(table: Table, share: float = 0.3, *, seed: int = 0) -> list[Split]:
     return [split(table, share, undetermined=size, seed=seed) for size in sizes]
 
 
-def _determined_out(table: Table, order: int, wanted: int, margin: float, rng: Generator) -> Mask:
+def _determined_out(table: Table, order: int, goal: int, margin: float, rng: Generator) -> Mask:
     """Hold out combinations whose margins stay within the bound."""
     cells = table.cells
     c = conjunctions(table.shape, order, cells.z)
     if len(cells) <= ROWS and len(cells) * c.width**2 <= STEPWISE:
-        return _one_by_one(c.matrix(cells.z).toarray(), cells.weight, wanted, margin, rng)
-    return _many_at_once(table, order, wanted, margin, rng)
+        return _one_by_one(c.matrix(cells.z).toarray(), cells.weight, goal, margin, rng)
+    return _many_at_once(table, order, goal, margin, rng)
 
 
-def _one_by_one(phi: Array, weight: Array, wanted: int, margin: float, rng: Generator) -> Mask:
+def _one_by_one(phi: Array, weight: Array, goal: int, margin: float, rng: Generator) -> Mask:
     """Remove rows in random order by rank-one downdates, if all margins stay within the bound.
 
     A removed row of leverage h has the margin h / (1 - h).
@@ -184,46 +184,46 @@ def _one_by_one(phi: Array, weight: Array, wanted: int, margin: float, rng: Gene
     good = values > values[-1] * len(gram) * np.finfo(np.float64).eps
     half = phi @ (vectors[:, good] / np.sqrt(values[good]))  # rows whose products are φᵀG⁺φ
     k = half @ half.T
-    gone = np.zeros(len(phi), dtype=bool)
+    removed = np.zeros(len(phi), dtype=bool)
     order = rng.permutation(len(phi))
     for _ in range(3):  # a row that was refused may be possible in a later pass
         for row in order:
-            if gone.sum() >= wanted:
-                return gone
+            if removed.sum() >= goal:
+                return removed
             h = weight[row] * k[row, row]
-            if gone[row] or h >= 1 - 1e-9:
+            if removed[row] or h >= 1 - 1e-9:
                 continue
             grown = np.diag(k) + weight[row] * np.square(k[row]) / (1 - h)
-            gone[row] = True
-            if grown[gone].max() > margin:
-                gone[row] = False
+            removed[row] = True
+            if grown[removed].max() > margin:
+                removed[row] = False
                 continue
             k += weight[row] * np.outer(k[row], k[row]) / (1 - h)
-    return gone
+    return removed
 
 
-def _many_at_once(table: Table, order: int, wanted: int, margin: float, rng: Generator) -> Mask:
+def _many_at_once(table: Table, order: int, goal: int, margin: float, rng: Generator) -> Mask:
     """Remove many random combinations, and put back those with too large a margin."""
     cells = table.cells
-    gone = np.zeros(len(cells), dtype=bool)
-    barred = np.zeros(len(cells), dtype=bool)
+    removed = np.zeros(len(cells), dtype=bool)
+    excluded = np.zeros(len(cells), dtype=bool)
     measured = table.find(table.codes)
     for _ in range(ROUNDS):
-        ready = np.flatnonzero(~gone & ~barred)
-        gone[rng.permutation(ready)[: wanted - int(gone.sum())]] = True
-        train = table.take(~gone[measured] & (measured >= 0))
-        certificate = certify(train, order, cells.z[gone])
+        ready = np.flatnonzero(~removed & ~excluded)
+        removed[rng.permutation(ready)[: goal - int(removed.sum())]] = True
+        train = table.take(~removed[measured] & (measured >= 0))
+        certificate = certify(train, order, cells.z[removed])
         bad = ~certificate.determined | (certificate.margin > margin)
-        back = np.flatnonzero(gone)[bad]
-        gone[back], barred[back] = False, True
-        if not len(back) and gone.sum() >= wanted:
+        back = np.flatnonzero(removed)[bad]
+        removed[back], excluded[back] = False, True
+        if not len(back) and removed.sum() >= goal:
             break
         if not len(ready):
             break
-    return gone
+    return removed
 
 
-def _conjunctions_out(table: Table, size: int, wanted: int, rng: Generator) -> Mask:
+def _conjunctions_out(table: Table, size: int, goal: int, rng: Generator) -> Mask:
     """Hold out all combinations that contain some conjunctions of `size` levels."""
     z, shape = table.cells.z, table.shape
     members, bounds = [], []
@@ -231,20 +231,20 @@ def _conjunctions_out(table: Table, size: int, wanted: int, rng: Generator) -> M
         at = np.ravel_multi_index(tuple(z[:, c] for c in subset), [shape[c] for c in subset])
         members.append(np.argsort(at, kind="stable"))
         bounds.append(np.cumsum([0, *np.unique(at, return_counts=True)[1]]))
-    gone = np.zeros(len(z), dtype=bool)
+    removed = np.zeros(len(z), dtype=bool)
     left = [np.bincount(z[:, c], minlength=m) for c, m in enumerate(shape)]  # rows of each level
     starts = np.cumsum([0, *(len(b) - 1 for b in bounds)])
-    most, count = 1.05 * wanted + 1, 0
+    most, count = 1.05 * goal + 1, 0
     for number in rng.permutation(starts[-1]):
-        if count >= wanted:
+        if count >= goal:
             break
         which = int(np.searchsorted(starts, number, side="right")) - 1
         first, last = bounds[which][number - starts[which] :][:2]
         more = members[which][first:last]
-        more = more[~gone[more]]
+        more = more[~removed[more]]
         fewer = [n - np.bincount(z[more, c], minlength=len(n)) for c, n in enumerate(left)]
         if count + len(more) <= most and all(
             ((f > 0) == (n > 0)).all() for f, n in zip(fewer, left, strict=True)
         ):
-            gone[more], left, count = True, fewer, count + len(more)
-    return gone
+            removed[more], left, count = True, fewer, count + len(more)
+    return removed

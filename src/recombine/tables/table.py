@@ -45,8 +45,8 @@ class Cells:
 class Table:
     """Rows of levels, one column per factor, and a target: `read` builds it.
 
-    >>> from recombine.tables.read import from_rows
-    >>> t = from_rows([("cup", "red"), ("ball", "blue")], ["shape", "color"], [1.0, 2.0])
+    >>> from recombine.tables.read import read
+    >>> t = read({"shape": ["cup", "ball"], "color": ["red", "blue"], "y": [1, 2]}, target="y")
     >>> print(t)
     Table of 2 rows: shape (2 levels) × color (2 levels), 2 of 4 combinations measured, target y
     """
@@ -129,9 +129,9 @@ class Table:
                 f"and at most {LISTED:,} are listed. Ask about some of them with wanted=…, or "
                 "leave out a factor."
             )
-        gone = np.ones(self.size, dtype=bool)
-        gone[self.index(self.cells.z)] = False
-        return np.stack(np.unravel_index(np.flatnonzero(gone), self.shape), axis=1)
+        unmeasured = np.ones(self.size, dtype=bool)
+        unmeasured[self.index(self.cells.z)] = False
+        return np.stack(np.unravel_index(np.flatnonzero(unmeasured), self.shape), axis=1)
 
     @property
     def support(self) -> Support:

@@ -1,9 +1,10 @@
-"""Ask a model about combinations, be it a function, an estimator or a torch module."""
+"""Query a model at combinations: a function, an estimator or a torch module."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,48 +22,60 @@ def is_module(model: Any) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
+@contextmanager
+def evaluated(model: Any) -> Iterator[None]:
+    """Put a torch module into evaluation mode, then restore the mode of each of its parts."""
+    modes = [(part, part.training) for part in model.modules()] if is_module(model) else []
+    if modes:
+        model.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
 def predictions_of(model: Any, table: Table, queries: Codes) -> Array:
-    """Return a model's answers as numbers; class names become class numbers."""
+    """Evaluate a model and return numbers; class names become class numbers."""
     return plain(answers_of(model, table, queries), table)
 
 
 def answers_of(model: Any, table: Table, queries: Codes) -> Any:
-    """Return a model's answers at some combinations.
+    """Evaluate a model at some combinations.
 
     A torch module gets one-hot codes. A fitted estimator gets the columns that it was fitted to;
     if they had no names, one-hot codes or level numbers. A function gets a dataframe of levels.
     """
     if is_module(model):
         torch = sys.modules["torch"]
-        model.eval()
         like = next(model.parameters(), torch.zeros(0))
         codes = torch.from_numpy(one_hot(table, queries)).to(like.device, like.dtype)
-        with torch.no_grad():
+        with evaluated(model), torch.no_grad():
             return _call(model, codes, "one-hot codes of all levels").detach().cpu().numpy()
-    ask = model.predict if hasattr(model, "predict") else model
-    if not callable(ask):
+    predict = model.predict if hasattr(model, "predict") else model
+    if not callable(predict):
         raise Refused(
             f"A model must be a function, an estimator with predict, or a torch module; got "
             f"{type(model).__name__}."
         )
     width = getattr(model, "n_features_in_", None)
     names = [str(n) for n in getattr(model, "feature_names_in_", ())]
-    if width is None and ask is model:
-        return ask(level_frame(table, queries))
+    if width is None and predict is model:
+        return predict(level_frame(table, queries))
     if width is None or (names and set(names) <= set(table.columns)):
         rows = level_frame(table, queries)
-        return _call(ask, rows[names] if names else rows, "the factor columns")
+        return _call(predict, rows[names] if names else rows, "the factor columns")
     if not names and width == sum(table.shape):
-        return _call(ask, one_hot(table, queries), "one-hot codes of all levels")
+        return _call(predict, one_hot(table, queries), "one-hot codes of all levels")
     if not names and width == len(table.shape):
         if _fitted_to_names(model):
             rows = np.asarray(level_frame(table, queries), dtype=object)
-            return _call(ask, rows, "level names")
+            return _call(predict, rows, "level names")
         pairs = zip(table.columns, table.space.factors, strict=True)
         if all(
             f.labels == tuple(map(str, range(f.levels or 0))) for n, f in pairs if n in table.kinds
         ):
-            return _call(ask, queries, "level numbers")
+            return _call(predict, queries, "level numbers")
     listed = f" ({', '.join(names[:4])}{', …' * (len(names) > 4)})" if names else " without names"
     raise Refused(
         f"The model was fitted to {width} columns{listed}; the table has {len(table.shape)} "
@@ -71,10 +84,10 @@ def answers_of(model: Any, table: Table, queries: Codes) -> Any:
     )
 
 
-def _call(ask: Callable[[Any], Any], rows: Any, what: str) -> Any:
-    """Call an estimator or a module; whatever it raises is refused in one sentence."""
+def _call(predict: Callable[[Any], Any], rows: Any, what: str) -> Any:
+    """Call an estimator or a module; refuse in one sentence if it raises."""
     try:
-        return ask(rows)
+        return predict(rows)
     except Exception as problem:
         why = (str(problem).splitlines() or [type(problem).__name__])[0].rstrip(".")
         raise Refused(
