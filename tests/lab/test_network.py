@@ -71,7 +71,7 @@ def test_the_command_line_exports_a_page_of_a_table(tmp_path):
     page = tmp_path / "page.html"
     address = "#world=table&shown=e0&net.steps=10&net.width=8&view=pieces"
     words = ["--factors", "a", "b", "--target", "y", "--address", address, "--export", str(page)]
-    assert main(["lab", "--no-open", str(tmp_path / "t.csv"), *words]) == 0
+    assert main(["lab", str(tmp_path / "t.csv"), "--no-open", *words]) == 0
     text = (
         page.read_text("utf-8").partition('type="application/json">')[2].partition("</script>")[0]
     )
