@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from html import escape
 from math import isfinite
 from typing import Any
 
@@ -110,6 +111,19 @@ class Representation:
                 "MIG, SAP and modularity use conditional information given a code's main factor."
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        names = [*next(iter(self.factors.values()))]
+        head = "".join(f'<th title="{MEANING[n]}">{n.replace("_", " ")}</th>' for n in names)
+        body = "".join(
+            f"<tr><th>{escape(f)}</th>{''.join(f'<td>{s[n]}</td>' for n in names)}</tr>"
+            for f, s in self.factors.items()
+        )
+        rest = "".join(
+            f"<li>{n.replace('_', ' ')}: {v} <small>{MEANING[n]}</small></li>"
+            for n, v in self.scores.items()
+        )
+        return f"<table><tr><th>factor</th>{head}</tr>{body}</table><ul>{rest}</ul>"
 
 
 def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -> Representation:
