@@ -253,8 +253,7 @@ def test_every_trained_experiment_runs_on_a_device(name, shadow, monkeypatch):
                 np.testing.assert_allclose(b.arrays[key], value, rtol=1e-4, atol=1e-6)
 
 
-# Under `vmap`, torch loses an axis of the wrapper tensors that make up the emulated device.
-@pytest.mark.parametrize("name", sorted(TASKS.keys() - {"block_vectors"}))
+@pytest.mark.parametrize("name", sorted(TASKS))
 def test_every_task_makes_its_data_on_the_device(name, shadow):
     task = TASKS[name]()
     z = task.space.draw(6, rng=np.random.default_rng(0))

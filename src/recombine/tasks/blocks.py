@@ -67,7 +67,7 @@ def generator(
         of_blocks = [part(block) for part, block in zip(parts, z.split(dim, -1), strict=True)]
         if kind == "disjoint":
             return torch.cat(of_blocks, dim=-1)
-        total = torch.stack(of_blocks).sum(dim=0)
+        total = sum(of_blocks[1:], of_blocks[0])
         if kind == "bilinear":
             total = total + torch.einsum("...i,...j,ijo->...o", z, z, products.to(z))
         return total
