@@ -72,7 +72,11 @@ def generated() -> dict[str, str]:
 def published_json(
     judged: Iterable[Judged], records: Sequence[Record], texts: Iterable[str], runs: Container[str]
 ) -> str:
-    """Return verdicts, the CPU time of these runs (ids), and scores that texts quote, as JSON."""
+    """Return verdicts, the CPU time of these runs (ids), and scores that texts quote, as JSON.
+
+    Times are those of `python -m benchmarks.cost`, or else of the records, which are of several
+    processors and versions.
+    """
     claims = {
         j.claim.name: {
             "outcome": j.verdict.outcome,
@@ -83,12 +87,15 @@ def published_json(
         for j in judged
         if j.size == "quick"
     }
-    seconds: dict[str, float] = {}
-    counts: Counter[str] = Counter()
-    for r in records:
-        if r.size == "quick" and r.id in runs:
-            seconds[r.experiment] = round(seconds.get(r.experiment, 0.0) + r.cpu_seconds, 4)
-            counts[r.experiment] += 1
+    counted = [r for r in records if r.size == "quick" and r.id in runs]
+    counts = Counter(r.experiment for r in counted)
+    seconds = dict.fromkeys(counts, 0.0)
+    for r in counted:
+        seconds[r.experiment] += r.cpu_seconds
+    for name, cost in json.loads((ROOT / "benchmarks/cost.json").read_text("utf-8")).items():
+        if name in counts:
+            seconds[name] = cost["seconds"] / cost["runs"] * counts[name]
+    seconds = {name: round(value, 2) for name, value in seconds.items()}
     lines = [f"  {json.dumps(name)}: {json.dumps(claims[name])}" for name in sorted(claims)]
     scores = {name: _rounded(value) for name, value in quoted_scores(records, texts).items()}
     processors = sorted({r.processor for r in records if r.processor})

@@ -33,26 +33,15 @@ COLUMNS = (
 def markdown(judged: Sequence[Judged]) -> str:
     """Write verdicts as one Markdown table per paper."""
     lines = [HEAD]
-    for paper in sorted({j.claim.family for j in judged}):
-        rows = [j for j in judged if j.claim.family == paper]
-        lines += [
-            "",
-            f"## {paper}",
-            "",
-            *_origin(paper),
-            _row(COLUMNS),
-            _row(["---"] * len(COLUMNS)),
-        ]
-        lines += [_row(_cells(j)) for j in rows]
+    for family in sorted({j.claim.family for j in judged}):
+        paper = papers().get(family)  # None for that of a plugin
+        lines += ["", f"## {paper.label if paper else family}", ""]
+        if paper and paper.ours:
+            page = f"[{family}.md]({family}.md)"
+            lines += [f"Ours, not a paper's: {paper.idea} ({page})", ""]
+        lines += [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
+        lines += [_row(_cells(j)) for j in judged if j.claim.family == family]
     return "\n".join(lines) + "\n"
-
-
-def _origin(key: str) -> list[str]:
-    """Mark a family of our own claims as such."""
-    paper = papers().get(key)
-    if paper is None or not paper.ours:
-        return []
-    return [f"Ours, not a paper's: {paper.idea} ([{paper.key}.md]({paper.key}.md))", ""]
 
 
 def _cells(j: Judged) -> list[str]:
