@@ -98,13 +98,18 @@ class Forecast:
 
     @property
     def low(self) -> Array:
-        """Lower end of the interval around each number."""
-        return self.value[:, 0] - self.judgements[0].half_width(INTERVAL)
+        """Lower end of the interval around each number; nan for vectors and classes."""
+        return self._end(-1)
 
     @property
     def high(self) -> Array:
-        """Upper end of the interval around each number."""
-        return self.value[:, 0] + self.judgements[0].half_width(INTERVAL)
+        """Upper end of the interval around each number; nan for vectors and classes."""
+        return self._end(1)
+
+    def _end(self, sign: int) -> Array:
+        if self.kind != "number":
+            return np.full(len(self.queries), np.nan)
+        return self.value[:, 0] + sign * self.judgements[0].half_width(INTERVAL)
 
     @property
     def judged(self) -> Array | None:

@@ -199,7 +199,8 @@ def _planned(
     """Build a plan of some queries; it says if random measurements gain about as much."""
     table, z = source.table, source.queries[at]
     rows = zip(table.decode(z), reasons, map(float, gains), strict=True)
-    if abs(after - before) <= BARELY * abs(random - before):
+    sign = -1 if objective == "error" else 1  # an error is to fall
+    if sign * (after - before) <= BARELY * sign * (random - before):
         sentence += " No gain over random measurement is to be expected."
     picks = tuple(Pick(*row) for row in rows)
     return Plan(table, objective, z, tuple(at.tolist()), picks, before, after, random, sentence)
