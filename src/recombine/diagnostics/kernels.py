@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recombine.core.error import Refused, nearest
+from recombine.tables.query import evaluated
 from recombine.theory.kernel import Kernel, by_overlap, by_set
 
 Gram = NDArray[Any] | Tensor  # (n, n), symmetric
@@ -150,18 +151,6 @@ def feature_gram(
     """
     rows = features(model, x, layer).double()
     return rows @ rows.T
-
-
-@contextmanager
-def evaluated(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, then restore every module's mode."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
 
 
 @dataclass(frozen=True)
