@@ -35,6 +35,8 @@ def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
     sizes = SPRITES if cfg.paper else {"drawing_channels": 16, "drawing_heads": cfg.heads}
     options: dict[str, Any] = {**sizes, "encoder": cfg.encoder, "decoder": cfg.decoder}
     options |= {"slots": cfg.slots, "dim": cfg.dim, "pixels": cfg.pixels or None}
+    if not cfg.paper:
+        options["strides"] = cfg.strides
     model = transformer_autoencoder(data, **options, variational=cfg.capacity > 0, seed=seed)
     assert isinstance(model, Autoencoder)
     return model
@@ -47,7 +49,8 @@ def penalties(cfg: Ablation) -> list[tuple[Penalty, Schedule]]:
 
     terms: list[tuple[Penalty, Schedule]] = []
     if cfg.capacity:
-        terms.append((latent_capacity(cfg.capacity), warm_up(cfg.capacity_rise)))
+        start = min(cfg.capacity_start, cfg.capacity_rise)
+        terms.append((latent_capacity(cfg.capacity), warm_up(cfg.capacity_rise, start=start)))
     if cfg.interaction and cfg.decoder == "transformer":
         schedule = warm_up(cfg.rise, start=min(cfg.start, cfg.rise))
         terms.append((attention_interaction(cfg.interaction), schedule))
