@@ -49,7 +49,7 @@ claims: setup
 
 # Names and sentences of everything, which `recombine list` reads without importing it.
 index: setup
-	$(BIN)/python -m recombine.runs.index
+	$(BIN)/python -m recombine.runs.listing
 
 # Kills, fuzzed command lines, hostile files and API probes; writes docs/reliability.md.
 torture: setup

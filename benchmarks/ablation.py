@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recombine.core.experiment import EXPERIMENTS
-from recombine.papers.brady2024.objects_scenes import SINGLE, THREE
-from recombine.runs.store import Store
+from recombine_papers.brady2024.objects_scenes import SINGLE, THREE
+
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.store import Store
 from recombine.runs.sweep import sweep
 
 SEEDS = range(3000, 3005)  # those of the headlines

@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 from benchmarks.measure import Result, benchmark
 from recombine.audits.audit import audit, judge
 from recombine.audits.sample import Sample
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.maps.seed import seeded
 from recombine.tables.table import Table, space_of
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
 
 ROWS = 1_000_000

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import elu, interpolate, mse_loss, pad
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.task import Data
 from recombine.maps.compose import sigmoid
 from recombine.models.compositional import compositional
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
 
 

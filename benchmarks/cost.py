@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from recombine.core.claim import CLAIMS
-from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import shelves
-from recombine.runs.record import DONE
+from recombine.claims.claim import CLAIMS
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.record import DONE
+from recombine.runs.discover import shelves
 from recombine.runs.run import execute
 
 PAGE = Path(__file__).parent / "cost.json"

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.diagnostic import Observed, observe
-from recombine.core.task import Data
-from recombine.diagnostics.factorization import schmidt
-from recombine.diagnostics.kernels import features
-from recombine.diagnostics.transport import centered_gram, transport
+from recombine.measures.factorization import schmidt
+from recombine.measures.kernels import features
+from recombine.measures.observed import Observed, observe
+from recombine.measures.transport import centered_gram, transport
 from recombine.models.decoders import cnn, mlp
 from recombine.models.rendering import low_rank
+from recombine.penalties import rank_entropy, stripe_variance
 from recombine.tasks.bumps import bumps, hole
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
-from recombine.training.penalties import rank_entropy, stripe_variance
 
 SIDE, BATCH = 32, 32  # of the low-rank decoder, as in the paper
 RATE, DECAY = 1e-3, 1e-4

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.func import jacfwd, vmap
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.seed import seeded
 from recombine.maps.derivatives import entries
+from recombine.maps.seed import seeded
 
 SIDE = 28
 

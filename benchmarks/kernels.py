@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.space import Array, Points
+from recombine.spaces.space import Array, Points
 from recombine.theory.kernel import Kernel, random_network
 from recombine.theory.solve import regress
 

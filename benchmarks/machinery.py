@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Result, benchmark, interleave
-from recombine.core.experiment import Experiment
-from recombine.core.experiment import Result as Scores
-from recombine.runs.store import Store
+from recombine.claims.experiment import Experiment
+from recombine.claims.experiment import Result as Scores
+from recombine.claims.store import Store
 from recombine.runs.sweep import sweep
 
 RESULTS = Path(__file__).parents[1] / "results"

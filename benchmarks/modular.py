@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from recombine_papers.qian2025.independent import independent_sines
 from torch import nn
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.task import Data
+from recombine.maps.noise import Noise
 from recombine.models.modular import fully_connected
-from recombine.tasks.modular import independent_sines
+from recombine.penalties import activity, chain_norm, weight_activity
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
-from recombine.training.noise import Noise
-from recombine.training.penalties import (
-    activity,
-    chain_norm,
-    weight_activity,
-)
 
 SEEDS, BATCH, STEPS = 5, 200, 100
 L2 = chain_norm(1e-4)

@@ -30,12 +30,12 @@ import psutil
 import torch
 
 import recombine as rc
+from recombine.base.error import Refused
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.record import Record
+from recombine.claims.store import Damaged, Store, _digest
 from recombine.cli.main import main
-from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS
 from recombine.runs.executors import dask
-from recombine.runs.record import Record
-from recombine.runs.store import Damaged, Store, _digest
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 TOY = '''"""An experiment that takes a moment."""

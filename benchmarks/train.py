@@ -13,8 +13,8 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.measure import GEMM, Result, benchmark, gemm, interleave, ratio
-from recombine.core.task import Data
 from recombine.models.decoders import cnn, mlp
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
 
 

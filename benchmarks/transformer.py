@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
-from recombine.core.seed import seeded
-from recombine.core.task import Data
-from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
+from recombine.maps.seed import seeded
 from recombine.models.transformer import transformer_autoencoder
+from recombine.penalties import Batch, attention_interaction, latent_capacity
+from recombine.penalties.loss import sum_of_squares
+from recombine.tasks.task import Data
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single
 from recombine.training.fit import fit
-from recombine.training.loss import sum_of_squares
-from recombine.training.penalties import Batch, attention_interaction, latent_capacity
 
 
 def scenes(side: int, n: int) -> Data:

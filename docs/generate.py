@@ -9,20 +9,21 @@ from collections.abc import Container, Iterable, Sequence
 from math import floor, log10
 from pathlib import Path
 
+from recombine_papers.brady2024.figures.objects import label, place_of
+
 from recombine import __version__
-from recombine.core.claim import CLAIMS, interval
-from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import shelves
-from recombine.papers.brady2024.figures.objects import label, place_of
+from recombine.base.error import Refused
+from recombine.claims.claim import CLAIMS, interval
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.judge import Judged, judge_all
+from recombine.claims.published import Published
+from recombine.claims.record import DONE, Record, ids, jsonable
+from recombine.claims.store import Store
+from recombine.plots.numbers import measured
 from recombine.report.bibliography import papers
 from recombine.report.markdown import markdown
-from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
-from recombine.report.published import Published
-from recombine.runs.judge import Judged, judge_all
-from recombine.runs.record import DONE, Record, ids, jsonable
-from recombine.runs.store import Store
+from recombine.runs.discover import shelves
 
 ROOT = Path(__file__).parents[1]
 PLACEHOLDER = re.compile(r"\{([\w.]+)(?:\|([^|}]+)(?:\|(\w+))?|: (\w+))\}")

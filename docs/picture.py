@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recombine.report.plot import heat_maps
-from recombine.runs.store import Store
+from recombine.claims.store import Store
+from recombine.plots.plot import heat_maps
 
 NAMES = {
     ("mlp", 0.0): "MLP",

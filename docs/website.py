@@ -18,16 +18,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doctests import fence
 from generate import quote
 
-from recombine.core.registry import shelves
+from recombine.claims.judge import Judged, judge_all
+from recombine.claims.published import published
+from recombine.claims.record import DONE, Record
+from recombine.claims.store import Store
+from recombine.plots.numbers import measured
 from recombine.report.bibliography import Paper, papers
-from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
-from recombine.report.published import published
 from recombine.report.sections import anchor, pictures
-from recombine.runs.discover import load_figures
-from recombine.runs.judge import Judged, judge_all
-from recombine.runs.record import DONE, Record
-from recombine.runs.store import Store
+from recombine.runs.discover import load_figures, shelves
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "docs"  # pages, configuration, and the site

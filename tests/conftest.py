@@ -36,8 +36,8 @@ import torch
 from hypothesis import settings
 from torch.utils import backend_registration
 
-from recombine.core import registry
-from recombine.core.experiment import Experiment, Result
+from recombine.base import registry
+from recombine.claims.experiment import Experiment, Result
 from recombine.runs.discover import load_figures
 
 torch.set_num_threads(1)

@@ -5,38 +5,27 @@ from functools import cache, partial
 import numpy as np
 import pytest
 import torch
+from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
+from recombine_papers.qian2025.independent import independent_sines
 from torch import nn
 
-from recombine.core.diagnostic import DIAGNOSTICS, measure, observe
-from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import MODELS
-from recombine.core.seed import seeded
-from recombine.core.sets import box
-from recombine.core.task import TASKS, Data
-from recombine.diagnostics.jacobians import j_ari, jis, slot_maps
+from recombine.base.error import Refused
+from recombine.base.registry import MODELS
+from recombine.claims.experiment import EXPERIMENTS
 from recombine.lab import network
 from recombine.maps.curvature import energy
-from recombine.maps.derivatives import (
-    difference,
-    energies,
-    probe_cross,
-    probe_pairs,
-    tensor,
-)
+from recombine.maps.derivatives import difference, energies, probe_cross, probe_pairs, tensor
+from recombine.maps.noise import Noise
+from recombine.maps.seed import seeded
+from recombine.measures import trial
+from recombine.measures.observed import DIAGNOSTICS, measure, observe
 from recombine.models.blocks import block_autoencoder
 from recombine.models.decoders import mlp
 from recombine.models.modular import fully_connected, separate
 from recombine.models.rendering import low_rank
 from recombine.models.slots import slot_autoencoder
 from recombine.models.transformer import transformer_autoencoder
-from recombine.runs import trial
-from recombine.runs.device import DEVICE
-from recombine.tasks.bumps import bumps, hole
-from recombine.tasks.modular import independent_sines
-from recombine.training.fit import fit
-from recombine.training.noise import Noise
-from recombine.training.penalties import (
+from recombine.penalties import (
     activity,
     attention_interaction,
     chain_norm,
@@ -47,6 +36,11 @@ from recombine.training.penalties import (
     stripe_variance,
     weight_activity,
 )
+from recombine.runs.device import DEVICE
+from recombine.spaces.sets import box
+from recombine.tasks.bumps import bumps, hole
+from recombine.tasks.task import TASKS, Data
+from recombine.training.fit import fit
 
 SMALL = {"pixel_transformer": {"depth": 1, "hidden": 16, "width": 8}}
 

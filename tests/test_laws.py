@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from recombine.core.claim import CLAIMS, MISSING
-from recombine.core.diagnostic import DIAGNOSTICS, observe
-from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS, SIZES
-from recombine.core.registry import FIGURES, MODELS, first_line
-from recombine.core.score import declared, schema
-from recombine.core.sets import box
-from recombine.core.task import TASKS, Data
+from recombine.base.error import Refused
+from recombine.base.registry import FIGURES, MODELS, first_line
+from recombine.claims.claim import CLAIMS, MISSING
+from recombine.claims.experiment import EXPERIMENTS, SIZES
+from recombine.claims.judge import judge
+from recombine.claims.record import DONE, identify
+from recombine.claims.score import declared, schema
+from recombine.measures.observed import DIAGNOSTICS, observe
 from recombine.models.decoders import mlp
-from recombine.report.panel import Figure
-from recombine.runs.judge import judge
-from recombine.runs.record import DONE, identify
+from recombine.plots.panel import Figure
 from recombine.runs.run import execute
+from recombine.spaces.sets import box
+from recombine.tasks.task import TASKS, Data
 
 # How many axes an output may have, by how it is drawn.
 DIMENSIONS = {"number": (0,), "curve": (1,), "matrix": (2,), "images": (2, 3, 4)}

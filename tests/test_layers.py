@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import recombine
-from recombine.core import registry
+from recombine.base import registry
 
 ROOT = Path(recombine.__file__).parent
 HOME = ROOT.parents[1]
@@ -45,7 +45,7 @@ PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
 # These read the disk.
 READERS = ("tasks/banks/", "tables/files", "tables/read", "tables/lists", "tables/datasets")
 
-SUPPORTS = {"recombine.core.sets", "recombine.core.shapes", "recombine.core.layouts"}
+SUPPORTS = {"recombine.spaces.sets", "recombine.spaces.shapes", "recombine.tasks.layouts"}
 
 DISK_AND_CLOCK = {"glob", "io", "os", "pathlib", "pickle", "shutil", "socket", "subprocess"}
 DISK_AND_CLOCK |= {"tempfile", "time"}
@@ -256,7 +256,7 @@ def test_measuring_loads_no_experiment():
         "import sys, recombine as rc; task = rc.find('task', 'bumps')(6);"
         "split = task.split(~rc.box(x=(2, 4), y=(2, 4)));"
         "rc.measure(rc.observe(rc.mlp(split.train, width=4, depth=1), task, split), ['risk']);"
-        "sys.exit(' '.join(m for m in sys.modules if m.startswith('recombine.papers')))"
+        "sys.exit(' '.join(m for m in sys.modules if m.startswith('recombine_papers')))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.stderr.strip() == ""
@@ -283,8 +283,8 @@ def test_theory_tables_and_the_entrance_do_not_load_torch():
     theory = [f"recombine.{n.replace('/', '.')}" for n in FILES if layer(n) in ("theory", "tables")]
     wanted = [
         "recombine",
-        "recombine.core.registry",
-        "recombine.core.support",
+        "recombine.base.registry",
+        "recombine.spaces.support",
         "recombine.cli.main",
         *theory,
     ]

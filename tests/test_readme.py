@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tests.cli.test_main import call
 
+from recombine.claims.claim import CLAIMS, HOLDS
+from recombine.claims.published import published
+from recombine.claims.record import identify
+from recombine.claims.store import Store
 from recombine.cli.describe import errors, sentence, verdict
 from recombine.cli.names import claims_of
-from recombine.core.claim import CLAIMS, HOLDS
-from recombine.core.registry import find
-from recombine.report.published import published
-from recombine.runs.record import identify
-from recombine.runs.store import Store
+from recombine.runs.discover import find
 
 ROOT = Path(__file__).parents[1]
 SMALL = ("--size", "smoke", "--steps", "2", "--seeds", "1", "--workers", "1")

@@ -14,7 +14,7 @@ from recombine.audits.advice import planned
 from recombine.audits.audit import judge
 from recombine.audits.models import from_model
 from recombine.audits.sample import Sample
-from recombine.core.space import Mask
+from recombine.spaces.space import Mask
 from recombine.tables.table import Table, distinct
 
 Fit = Callable[[Any, Any, int], Any]  # inputs, targets, seed -> a model

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, cross_entropy
 
 from benchmarks.worked.follow import Case, Row, follow
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.maps.seed import seeded
 from recombine.tables.read import read
 from recombine.tables.table import distinct
 from recombine.tasks.banks.bank import Bank, load
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
 
 START, BUDGET = 150, 50  # of 444 combinations of role and tone: trained on, and collected

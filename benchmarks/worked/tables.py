@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.worked.follow import Case, Row, follow
-from recombine.core.space import Mask
+from recombine.spaces.space import Mask
 from recombine.tables.datasets import dataset
 from recombine.tables.query import one_hot
 from recombine.tables.table import Table

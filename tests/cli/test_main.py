@@ -9,14 +9,14 @@ from threading import Timer
 
 import pytest
 
+from recombine.claims.claim import CLAIMS
+from recombine.claims.experiment import RESERVED
+from recombine.claims.store import Store
 from recombine.cli.commands import _plan
 from recombine.cli.main import COMMANDS, main
 from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
-from recombine.core.claim import CLAIMS
-from recombine.core.experiment import RESERVED
-from recombine.core.registry import find
-from recombine.runs.index import KINDS
-from recombine.runs.store import Store
+from recombine.runs.discover import find
+from recombine.runs.listing import KINDS
 
 SQUARE = "liang2025.hidden_square"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from recombine.claims.store import Store
 from recombine.cli.main import COMMANDS, main
-from recombine.runs.store import Store
 
 SQUARE = "liang2025.hidden_square"
 OBEY = '''

@@ -5,11 +5,11 @@ import json
 import pytest
 from tests.cli.test_main import SQUARE, call
 
+from recombine.claims.claim import CLAIMS
+from recombine.claims.record import Record, identify
+from recombine.claims.store import Store
 from recombine.cli.describe import command, sentence
-from recombine.core.claim import CLAIMS
-from recombine.core.registry import find
-from recombine.runs.record import Record, identify
-from recombine.runs.store import Store
+from recombine.runs.discover import find
 
 CURE = "liang2025.stripes_cure_the_cnn"
 FAST = ("--size", "smoke", "--steps", "2")

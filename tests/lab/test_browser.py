@@ -10,8 +10,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 import recombine as rc
+from recombine.claims.store import Store
 from recombine.cli.main import main
-from recombine.runs.store import Store
 
 SMALL = "#world=sum&size=8&net.width=16&net.depth=1&net.steps=200&net.lr=0.01"  # trains in a moment
 LONG = "#world=sum&size=8&shown=ff818181818181ff&net.steps=50000"  # until somebody ends it

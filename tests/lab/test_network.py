@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from recombine.base.error import Refused
 from recombine.cli.main import main
-from recombine.core.error import Refused
 from recombine.lab.code import command_of, python_of
 from recombine.lab.network import build, errors, frame, measured, problem, record
-from recombine.lab.painted import Painted, state_of
+from recombine.lab.painted import Painted
+from recombine.lab.painted_training import state_of
 from recombine.lab.state import Net, State, from_address
 from recombine.lab.upload import open_table
 from recombine.lab.worlds import builtin, from_table

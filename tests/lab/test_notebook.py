@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import recombine as rc
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 
 
 def sums(a=4, b=3):

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recombine.core.error import Refused
-from recombine.core.space import grid
+from recombine.base.error import Refused
 from recombine.lab import pictures, theory
 from recombine.lab.network import build, frame, problem
 from recombine.lab.state import Net, State, parse
 from recombine.lab.worlds import absent, builtin
+from recombine.spaces.space import grid
 from recombine.tasks.banks.files import Images, pack_npz
 from recombine.tasks.banks.packages import GENDERS, TONES
 

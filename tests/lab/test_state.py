@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.lab.state import LARGEST, SMALLEST, Net, State, pack, parse, unpack
 
 WORLDS = {"bumps": None, "sum": None}

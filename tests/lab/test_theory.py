@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.lab import theory
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import Table, builtin, from_table

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.lab.code import python_of
 from recombine.lab.state import State
 from recombine.lab.upload import columns_of, read_table

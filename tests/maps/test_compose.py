@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.maps.compose import (
     COMBINATIONS,
     add,

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 from torch.func import functional_call, jacfwd, stack_module_state, vmap
 
-from recombine.core.error import Refused
-from recombine.core.task import Data
+from recombine.base.error import Refused
 from recombine.maps.curvature import crossing, derivatives, energy, indices, shared
 from recombine.maps.slots import recombine, sensitivity, shared_outputs
 from recombine.models.blocks import BlockAutoencoder, block_autoencoder
 from recombine.models.decoders import mlp
+from recombine.penalties import Batch, interaction
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
-from recombine.training.penalties import Batch, interaction
 
 
 def chain(*layers):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.func import jacfwd, vmap
 
-from recombine.core.error import Refused
-from recombine.core.space import cube
+from recombine.base.error import Refused
 from recombine.maps.chain import cut
 from recombine.maps.derivatives import (
     difference,
@@ -26,6 +25,7 @@ from recombine.maps.derivatives import (
     second,
     tensor,
 )
+from recombine.spaces.space import cube
 
 BLOCKS = [[0, 3], [1, 2, 4]]
 

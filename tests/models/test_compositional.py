@@ -10,14 +10,14 @@ import torch
 from sklearn.metrics import r2_score
 from torch import nn
 
-from recombine.core.diagnostic import Observed, observe, predict
-from recombine.core.error import Refused
-from recombine.core.sets import box, values
-from recombine.core.space import cube
-from recombine.core.task import Data, Task
-from recombine.diagnostics.variance import block_map, explained, variance, variance_weighted_r2
+from recombine.base.error import Refused
 from recombine.maps.compose import add, alpha, sigmoid
+from recombine.measures.observed import Observed, observe, predict
+from recombine.measures.variance import block_map, explained, variance, variance_weighted_r2
 from recombine.models.compositional import Double, compositional, doubling, monolithic
+from recombine.spaces.sets import box, values
+from recombine.spaces.space import cube
+from recombine.tasks.task import Data, Task
 from recombine.training.fit import cosine, fit
 
 

@@ -3,29 +3,23 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
-
-from recombine.core.error import Refused
-from recombine.core.seed import seeded
-from recombine.core.shapes import disk, quadrants, tiles
-from recombine.core.space import cube, grid
-from recombine.models.modular import fully_connected, pre_modular
-from recombine.tasks.modular import (
+from recombine_papers.qian2025.independent import (
     gaussian_hill,
     independent_lines,
     independent_sines,
     sine_of_sines,
     sines,
 )
+from torch import nn
+
+from recombine.base.error import Refused
+from recombine.maps.noise import Noise
+from recombine.maps.seed import seeded
+from recombine.models.modular import fully_connected, pre_modular
+from recombine.penalties import Batch, activity, chain_norm, run_chain, weight_activity
+from recombine.spaces.shapes import disk, quadrants, tiles
+from recombine.spaces.space import cube, grid
 from recombine.training.fit import fit
-from recombine.training.noise import Noise
-from recombine.training.penalties import (
-    Batch,
-    activity,
-    chain_norm,
-    run_chain,
-    weight_activity,
-)
 
 
 def examples(count=4, n=50):

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from recombine.core.diagnostic import predict
-from recombine.core.error import Refused
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.measures.observed import predict
 from recombine.models.networks import convnet, relu_mlp, resnet, vit
+from recombine.penalties.loss import margin_cross_entropy
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
-from recombine.training.loss import margin_cross_entropy
 
 IMAGE_NETWORKS = [convnet, resnet, vit]
 

@@ -8,11 +8,10 @@ import torch
 from torch import nn
 from torch.func import jacrev, vmap
 
-from recombine.core.diagnostic import predict
-from recombine.core.error import Refused
-from recombine.core.seed import seeded
-from recombine.core.task import Data
-from recombine.diagnostics.kernels import features
+from recombine.base.error import Refused
+from recombine.maps.seed import seeded
+from recombine.measures.kernels import features
+from recombine.measures.observed import predict
 from recombine.models.decoders import mlp
 from recombine.models.rendering import (
     PIECE,
@@ -23,9 +22,10 @@ from recombine.models.rendering import (
     places,
     spatial_mlp,
 )
+from recombine.penalties import Batch, rank_entropy, stripe_variance
 from recombine.tasks.bumps import bumps
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
-from recombine.training.penalties import Batch, rank_entropy, stripe_variance
 
 SMALL = {
     "transformer": lambda d, **k: pixel_transformer(d, width=16, heads=2, hidden=32, **k),

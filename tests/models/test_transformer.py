@@ -13,17 +13,17 @@ from torch.distributions import Normal, kl_divergence
 from torch.func import jacrev
 from torch.nn.functional import gelu, softmax
 
-from recombine.core.error import Refused
-from recombine.core.task import Data
+from recombine.base.error import Refused
 from recombine.maps.slots import Work
 from recombine.models.attention import fourier
 from recombine.models.slots import slot_autoencoder
 from recombine.models.transformer import CLEVR6, CLEVRTEX, SPRITES, transformer_autoencoder
+from recombine.penalties import Batch, attention_interaction, latent_capacity
+from recombine.penalties.loss import mse, sum_of_squares
+from recombine.penalties.slots import divergence, shared_attention
+from recombine.tasks.task import Data
 from recombine.training.ensemble import Objective
 from recombine.training.fit import fit
-from recombine.training.loss import mse, sum_of_squares
-from recombine.training.penalties import Batch, attention_interaction, latent_capacity
-from recombine.training.penalties.slots import divergence, shared_attention
 
 TINY = {"channels": 8, "width": 8, "query": 8, "inner": 8, "hidden": (8, 8), "drawing": (8,)}
 TINY |= {"drawing_channels": 8}

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Verdict
-from recombine.core.registry import find
+from recombine.claims.claim import CLAIMS, FAILS, HOLDS, MISSING, Verdict
+from recombine.claims.judge import Judged
+from recombine.claims.record import Record
+from recombine.claims.store import Store
 from recombine.report.page import page
-from recombine.runs.judge import Judged
-from recombine.runs.record import Record
-from recombine.runs.store import Store
+from recombine.runs.discover import find
 from recombine.runs.sweep import sweep
 
 NAME = "liang2025.hidden_square"

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from recombine import report
-from recombine.core.diagnostic import DIAGNOSTICS, Diagnostic
-from recombine.core.score import Score
+from recombine.claims.record import Record
+from recombine.claims.score import Score
+from recombine.claims.store import Store
+from recombine.measures.observed import DIAGNOSTICS, Diagnostic
 from recombine.report.arrays import draw_arrays
 from recombine.report.columns import short_list
 from recombine.report.conditions import group_runs
 from recombine.report.page import page
-from recombine.runs.record import Record
-from recombine.runs.store import Store
 
 SCORES = (
     Score("zest_*", "share of zest", unit="share of cells", better="higher", summary=True),

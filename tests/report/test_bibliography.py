@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import FIGURES
+from recombine.base.registry import FIGURES
+from recombine.claims.experiment import EXPERIMENTS
 from recombine.report.bibliography import papers
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from recombine.core.claim import HOLDS
-from recombine.core.disk import write
+from recombine.base.disk import write
+from recombine.claims.claim import HOLDS
 from recombine.report.page import page
 
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from recombine.core.claim import CLAIMS, Claim, Verdict
-from recombine.core.registry import NAMES, find
+from recombine.base.registry import NAMES
+from recombine.claims.claim import CLAIMS, Claim, Verdict
+from recombine.claims.record import Record, jsonable
 from recombine.report.conditions import group_runs, varying
-from recombine.runs.record import Record, jsonable
+from recombine.runs.discover import find
 
 NAME = "liang2025.hidden_square"
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from recombine.core.disk import write
-from recombine.core.error import Refused
+from recombine.base.disk import write
+from recombine.base.error import Refused
+from recombine.plots.numbers import number, span, tick
 from recombine.report.markdown import markdown
-from recombine.report.numbers import number, span, tick
 
 
 def test_markdown(judged):

@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from recombine.core.error import Refused
-from recombine.core.registry import find
+from recombine.base.error import Refused
+from recombine.claims.record import Record
+from recombine.claims.store import Store
 from recombine.report.page import page
 from recombine.report.sections import MOST, anchor
-from recombine.runs.record import Record
-from recombine.runs.store import Store
+from recombine.runs.discover import find
 
 NAME = "liang2025.hidden_square"
 EVIL = "<script>alert(1)</script>"

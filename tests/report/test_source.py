@@ -2,7 +2,7 @@
 
 import pytest
 
-from recombine.core.claim import CLAIMS
+from recombine.claims.claim import CLAIMS
 from recombine.report.source import source_of
 
 

@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from recombine.base.error import Refused
+from recombine.claims.experiment import Result
+from recombine.claims.record import identify
+from recombine.claims.store import Store
 from recombine.cli.main import main
-from recombine.core.error import Refused
-from recombine.core.experiment import Result
-from recombine.runs.device import DEVICE, check_device, devices, processor
-from recombine.runs.record import identify
+from recombine.runs.device import DEVICE
 from recombine.runs.run import execute
-from recombine.runs.store import Store
 from recombine.runs.sweep import sweep
+from recombine.training.device import check_device, devices, processor
 
 
 def absent():

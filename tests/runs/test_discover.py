@@ -6,15 +6,16 @@ import sys
 
 import pytest
 
-from recombine.core import registry
-from recombine.core.claim import CLAIMS
-from recombine.core.diagnostic import DIAGNOSTICS
-from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import FIGURES, MODELS, find
-from recombine.core.score import Score, schema
+from recombine.base import registry
+from recombine.base.error import Refused
+from recombine.base.registry import FIGURES, MODELS
+from recombine.claims.claim import CLAIMS
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.score import Score, schema
+from recombine.measures.observed import DIAGNOSTICS
 from recombine.runs import discover
-from recombine.runs.index import INDEX, KINDS, entries, load_scores, text
+from recombine.runs.discover import find
+from recombine.runs.listing import INDEX, KINDS, entries, load_scores, text
 
 MINE = """
 from dataclasses import dataclass
@@ -193,7 +194,7 @@ def test_papers_and_the_lab_are_declared_as_plugins():
     declared = (INDEX.parents[2] / "pyproject.toml").read_text()
     assert '\nlab = "recombine.lab.painted"\n' in declared
     for path in papers():
-        assert f'\n{path.name} = "recombine.papers.{path.name}"\n' in declared
+        assert f'\n{path.name} = "recombine_papers.{path.name}"\n' in declared
 
 
 def test_the_index_is_up_to_date():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.runs.slurm import parse_part, part_of, submit
 
 sys.path.insert(0, str(Path(__file__).parent))

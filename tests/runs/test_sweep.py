@@ -15,11 +15,11 @@ from threading import Event
 
 import pytest
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
+from recombine.claims.record import DONE, FAILED, identify
+from recombine.claims.store import Store
 from recombine.runs.executors import Cluster, dask, local
-from recombine.runs.record import DONE, FAILED, identify
 from recombine.runs.run import execute
-from recombine.runs.store import Store
 from recombine.runs.sweep import grid_of, plan, run_jobs, sweep
 
 TESTS = Path(__file__).parents[1]
@@ -63,7 +63,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it i
 toy = runpy.run_path({str(TESTS / "conftest.py")!r}, run_name="conftest")["TOY"]
 from pathlib import Path
 from threading import Event
-from recombine.runs.store import Store
+from recombine.claims.store import Store
 from recombine.runs.sweep import sweep
 todo = [toy.configure(level=i, act=a, log={str(log)!r}) for i, a in enumerate({acts!r})]
 sweep(toy, todo, [0], store=Store(Path({str(store.root)!r})))
@@ -356,7 +356,7 @@ def test_a_scheduler_that_goes_away_is_told_in_a_sentence(toy, store):
 
 
 def test_a_config_out_of_range_fails_in_its_own_record(store):
-    from recombine.core.experiment import EXPERIMENTS
+    from recombine.claims.experiment import EXPERIMENTS
 
     square = EXPERIMENTS["liang2025.hidden_square"]
     cfg = square.configure("smoke", side=-3)

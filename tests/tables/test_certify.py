@@ -4,7 +4,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Conjunctions, conjunctions
 from recombine.tables.exact import echelon, proven_factor, random_prime, rational

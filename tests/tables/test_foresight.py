@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables import foresight, process
 from recombine.tables.forecast import ORDER, RANGE, tolerance
 from recombine.tables.lists import aligned, briefly, combinations_of, level_frame, rows_of

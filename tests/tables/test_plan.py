@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables import foresight
 from recombine.tables.certify import certify
 from recombine.tables.plan import expected_improvement, plan

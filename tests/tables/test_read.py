@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import recombine as rc
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.bins import cut, edges
 from recombine.tables.files import COLUMNS, check_names
 from recombine.tables.lists import combinations_of

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.certify import certify
 from recombine.tables.lists import rows_of
 from recombine.tables.read import read

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tasks.bumps import bump, bumps, striped_bumps
 
 

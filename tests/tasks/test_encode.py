@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from recombine.core.error import Refused
-from recombine.core.space import cube, grid
-from recombine.core.task import Task
+from recombine.base.error import Refused
+from recombine.spaces.space import cube, grid
 from recombine.tasks.encode import code, join, one_hot, population
+from recombine.tasks.task import Task
 
 
 def test_codes_have_their_values():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from recombine.core.error import Refused
-from recombine.core.space import grid
+from recombine.base.error import Refused
+from recombine.spaces.space import grid
 from recombine.tasks.banks.bank import Bank, digits, glyphs
 from recombine.tasks.image_grid import glyph_images, image_grid
 

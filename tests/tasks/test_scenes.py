@@ -5,12 +5,12 @@ import pytest
 import torch
 from benchmarks.pillow import reference
 
-from recombine.core.error import Refused
-from recombine.core.layouts import Apart, Ring
-from recombine.core.sets import band, values
-from recombine.core.space import cube
-from recombine.core.support import Empty
+from recombine.base.error import Refused
+from recombine.spaces.sets import band, values
+from recombine.spaces.space import cube
+from recombine.spaces.support import Empty
 from recombine.tasks.drawing.sprite import shrink
+from recombine.tasks.layouts import Apart, Ring
 from recombine.tasks.scenes import scene_labels, scene_latents, scene_support, scenes
 
 # the world

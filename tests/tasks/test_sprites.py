@@ -9,11 +9,10 @@ from benchmarks.pillow import corners, reference
 from scipy.stats import kstest, truncnorm
 from torch.func import jacrev, jvp, vmap
 
-from recombine.core.error import Refused
-from recombine.core.layouts import Planes
-from recombine.core.sets import band
-from recombine.core.space import cube
+from recombine.base.error import Refused
 from recombine.maps.compose import add, step
+from recombine.spaces.sets import band
+from recombine.spaces.space import cube
 from recombine.tasks.drawing.sprite import (
     INNER,
     compose,
@@ -25,6 +24,7 @@ from recombine.tasks.drawing.sprite import (
     sprites,
     visible,
 )
+from recombine.tasks.layouts import Planes
 from recombine.tasks.sprites import FACTORS, sprite_support, world
 from recombine.tasks.sprites import sprites as task_of
 

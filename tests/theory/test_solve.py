@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recombine_papers.lippl2025 import leak
 
-from recombine.core.error import Refused
-from recombine.theory import leak
+from recombine.base.error import Refused
 from recombine.theory.groups import group
 from recombine.theory.kernel import Kernel, by_overlap, by_salience, random_network, subsets
 from recombine.theory.solve import METHODS, margin, regress, svr

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from recombine.core.diagnostic import predict
-from recombine.core.error import Refused
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.maps.seed import seeded
+from recombine.measures.observed import predict
 from recombine.models.decoders import cnn
+from recombine.penalties.loss import margin_cross_entropy, sum_of_squares
+from recombine.tasks.task import Data
 from recombine.training.difference import difference
 from recombine.training.fit import PROGRESS, cosine, fit, warm_up
-from recombine.training.loss import margin_cross_entropy, sum_of_squares
 
 F64 = torch.float64
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.maps.seed import seeded
+from recombine.tasks.task import Data
 from recombine.training.fit import fit
 
 ENGINES = ["stack", "map", "turn"]

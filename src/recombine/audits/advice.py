@@ -9,8 +9,8 @@ import numpy as np
 
 from recombine.audits.evidence import Evidence
 from recombine.audits.sample import Sample
-from recombine.core.error import Refused
-from recombine.report.published import published
+from recombine.base.error import Refused
+from recombine.claims.published import published
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
 from recombine.tables.certify import certify

@@ -13,14 +13,14 @@ from recombine.audits.cells import by_cell, by_group, mean_error
 from recombine.audits.diagnosis import diagnose
 from recombine.audits.evidence import Evidence, gather, measure
 from recombine.audits.findings import CELL, FAILS, RIGHT, UNKNOWN, Findings
-from recombine.audits.layers import inside
 from recombine.audits.models import from_model, from_observed, from_predictions
 from recombine.audits.reasons import reasons
 from recombine.audits.referee import referee
 from recombine.audits.sample import Sample, Score, finite_rows
-from recombine.core.error import Refused
-from recombine.core.show import shown
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.base.show import shown
+from recombine.measures.layers import inside
+from recombine.spaces.space import Mask
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
 from recombine.tables.forecast import tolerance as parse_tolerance

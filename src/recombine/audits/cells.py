@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 from scipy.stats import t as student
 
-from recombine.core.space import Mask
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.lists import finite
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from recombine.audits.cells import group_means
 from recombine.audits.sample import Sample, finite_rows
-from recombine.core.error import Refused
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.spaces.space import Mask
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array, Codes, Conjunctions
 from recombine.tables.network import answer
@@ -371,7 +371,7 @@ def _copies(
 def _superposition(
     means: Means, z: Codes, outputs: Array, truth: Array, rng: np.random.Generator
 ) -> dict[str, float]:
-    from recombine.diagnostics.superposition import superposed
+    from recombine.audits.superposition import superposed
 
     rows = rng.permutation(len(z))[:NEAR]
     few = np.sort(rng.permutation(len(means.train))[:2_000])

@@ -18,7 +18,7 @@ from recombine.audits.diagnosis import HALF, Rule
 from recombine.audits.evidence import Evidence
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample
-from recombine.core.space import Mask
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import finite, frame, text_of, text_table
 

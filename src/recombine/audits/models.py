@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recombine.audits.rows import listed, marked, rows_of
-from recombine.audits.sample import (
-    Sample,
-    array_of,
-    check_finite,
-    check_rows,
-    described,
-    tensor_of,
-)
-from recombine.core.error import Refused
-from recombine.core.space import Mask
+from recombine.audits.sample import Sample, array_of, check_finite, check_rows, described
+from recombine.base.error import Refused
+from recombine.measures.layers import tensor_of
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import class_numbers
 from recombine.tables.query import answers_of, evaluated, is_module, one_hot
@@ -27,7 +21,7 @@ from recombine.tables.read import read
 from recombine.tables.table import Table, name_of
 
 if TYPE_CHECKING:
-    from recombine.core.diagnostic import Observed
+    from recombine.measures.observed import Observed
 
 BINS = 8  # of a continuous factor of a task
 
@@ -191,7 +185,7 @@ def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
 
 
 def _run(model: Any, inputs: Any, rows: int) -> Any:
-    from recombine.core.diagnostic import predict
+    from recombine.measures.observed import predict
 
     x = tensor_of(inputs, model)
     check_rows(tuple(x.shape), rows, "The inputs have", "give one per row")

@@ -10,7 +10,7 @@ import numpy as np
 
 from recombine.audits.findings import Findings
 from recombine.audits.sample import Sample, array_of
-from recombine.report.numbers import number
+from recombine.plots.numbers import number
 from recombine.tables.lists import text_of
 from recombine.tables.maps import PairMap, pair_sums
 from recombine.tables.page import design, heat_map, template

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recombine.audits.cells import group_means
 from recombine.audits.sample import Sample, Score
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.conjunctions import Array
 from recombine.tables.forecast import forecast, with_predictions
 

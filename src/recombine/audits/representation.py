@@ -16,8 +16,8 @@ from recombine.audits import disentanglement as d
 from recombine.audits import geometry, probes
 from recombine.audits.factors import Factors, read
 from recombine.audits.sample import array_of, check_finite
-from recombine.core.error import Refused
-from recombine.core.show import shown
+from recombine.base.error import Refused
+from recombine.base.show import shown
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import finite, text_table
 from recombine.tables.table import generator

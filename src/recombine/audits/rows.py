@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.audits.sample import array_of
-from recombine.core.error import Refused, nearest
-from recombine.core.space import Mask
+from recombine.base.error import Refused, nearest
+from recombine.spaces.space import Mask
 from recombine.tables.read import load, read
 from recombine.tables.table import Table
 

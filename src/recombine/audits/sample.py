@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused, nearest
-from recombine.core.space import Mask
+from recombine.base.error import Refused, nearest
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array, Codes
-from recombine.tables.query import is_module
 from recombine.tables.table import Table, distinct
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 Kind = Literal["number", "classes", "vector"]
+
+
 Score = str | Callable[[Array, Array], Any]
+
+
 SCORES = ("absolute", "squared", "zero_one")
 
 
@@ -184,18 +184,3 @@ def array_of(values: Any) -> Any:
         return values.to_numpy()
     flat = isinstance(values, list | tuple) and not any(isinstance(v, dict) for v in values[:1])
     return np.asarray(values) if flat else values
-
-
-def tensor_of(values: Any, model: Any) -> Tensor:
-    """Turn inputs into a tensor; floats get the precision of a module, or single precision."""
-    import torch
-
-    try:
-        x = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
-    except (TypeError, ValueError, RuntimeError) as problem:
-        raise Refused(f"The inputs are not an array of numbers: {described(problem)}.") from problem
-    weight = next(model.parameters(), None) if is_module(model) else None
-    precision = torch.float32
-    if weight is not None and weight.is_floating_point():
-        precision = weight.dtype
-    return x.to(precision) if x.is_floating_point() else x

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from recombine.base.disk import write
+from recombine.base.error import Refused
 from recombine.cli.parse import arguments_for, leading_file, parse, summary
-from recombine.core.disk import write
-from recombine.core.error import Refused
 
 
 def audit(words: list[str]) -> int:

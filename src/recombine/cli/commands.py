@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from recombine.base.error import Refused, nearest
 from recombine.cli.names import claims_of, experiment_of
 from recombine.cli.parse import (
     joined,
@@ -17,11 +18,14 @@ from recombine.cli.parse import (
     summary,
     values_of,
 )
-from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from recombine.claims.claim import Claim
+    from recombine.claims.experiment import Experiment
+    from recombine.claims.record import Record
+    from recombine.claims.store import Store
     from recombine.cli.options import (
         DataOptions,
         ManyRunsOptions,
@@ -29,11 +33,7 @@ if TYPE_CHECKING:
         ReproduceOptions,
         SweepOptions,
     )
-    from recombine.core.claim import Claim
-    from recombine.core.experiment import Experiment
     from recombine.runs.job import Job
-    from recombine.runs.record import Record
-    from recombine.runs.store import Store
 
 
 def list_(words: list[str]) -> int:
@@ -41,7 +41,7 @@ def list_(words: list[str]) -> int:
     from recombine.cli.options import ListOptions
     from recombine.cli.papers import by_paper, paper_rows, with_costs
     from recombine.cli.terminal import print_json, show_entries, show_overview, show_papers, warn
-    from recombine.runs.index import KINDS, entries
+    from recombine.runs.listing import KINDS, entries
 
     kinds = ("papers", *KINDS)
     kind, words = leading(words)
@@ -73,11 +73,11 @@ def sweep_(words: list[str]) -> int:
     """Run every combination of field values with several seeds: `NAME --field a b --seeds 5`."""
     from dataclasses import asdict, fields
 
+    from recombine.claims.record import ids
+    from recombine.claims.store import Store
     from recombine.cli.options import SweepOptions
     from recombine.cli.terminal import print_json, progress, say, show_failures, show_sweep, warn
-    from recombine.runs.record import ids
     from recombine.runs.slurm import parse_part
-    from recombine.runs.store import Store
     from recombine.runs.sweep import grid_of, sweep
 
     command_line = list(words)
@@ -176,9 +176,9 @@ def without_slurm(words: Sequence[str]) -> list[str]:
 
 def reproduce(words: list[str]) -> int:
     """Run all that the claims of a paper, or single claims, need; judge them and write a report."""
+    from recombine.claims.store import Store
     from recombine.cli.options import ReproduceOptions
     from recombine.cli.terminal import progress, say, show_failures, warn
-    from recombine.runs.store import Store
     from recombine.runs.sweep import check_kept, run_jobs
 
     names = []
@@ -212,7 +212,7 @@ def _plan(
     note: Callable[[str], None],
 ) -> tuple[list[Record], list[Job]]:
     """Plan the runs that claims need; report and skip a claim that cannot be configured."""
-    from recombine.core.registry import find
+    from recombine.runs.discover import find
     from recombine.runs.sweep import plan
 
     records: list[Record] = []
@@ -266,7 +266,7 @@ def report(words: list[str]) -> int:
 
     options = parse(ReportOptions, words, "report", summary(report))
     if options.published:
-        from recombine.report.published import shipped
+        from recombine.claims.published import shipped
 
         if options.records != ReportOptions.records:
             raise Refused("--published reports the records of the package; leave out --records.")
@@ -307,13 +307,13 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
     """Write and show the report of all readable records; the exit code is 1 if some are not."""
     import webbrowser
 
+    from recombine.base.disk import write
+    from recombine.claims.judge import judge_all
+    from recombine.claims.published import published
+    from recombine.claims.store import Store
     from recombine.cli.terminal import print_json, say, show_claims, show_report, warn
-    from recombine.core.disk import write
     from recombine.report.markdown import markdown
     from recombine.report.page import page, runs_of
-    from recombine.report.published import published
-    from recombine.runs.judge import judge_all
-    from recombine.runs.store import Store
 
     store, unusable = Store(options.records), list[str]()
     path = options.page or options.records / "report.html"
@@ -339,7 +339,7 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
 
 def _check_targets(options: ReportOptions | ReproduceOptions) -> None:
     """Refuse, before anything runs, to overwrite anything but a regular file."""
-    from recombine.core.disk import check_target
+    from recombine.base.disk import check_target
 
     for path in (options.page or options.records / "report.html", options.markdown):
         if path is not None:
@@ -372,9 +372,9 @@ def _executor(options: ManyRunsOptions) -> Iterator[tuple[Executor | None, int]]
     """Open the executor that the options name; also return how many jobs it runs at a time."""
     import os
 
-    from recombine.runs.device import check_device
     from recombine.runs.discover import files
     from recombine.runs.executors import dask, local
+    from recombine.training.device import check_device
 
     if options.workers < 0:
         raise Refused(f"--workers needs n >= 1, or 0 for all cores; got {options.workers}.")

@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recombine.report.numbers import number
+from recombine.plots.numbers import number
 
 if TYPE_CHECKING:
+    from recombine.claims.claim import Claim
+    from recombine.claims.experiment import Experiment
+    from recombine.claims.record import Record
     from recombine.cli.options import RunOptions
-    from recombine.core.claim import Claim
-    from recombine.core.experiment import Experiment
-    from recombine.runs.record import Record
 
 FITS, PARTLY = 0.1, 0.5  # errors below which a model fits, and fits in part
 FRAMES = 3  # of a traceback
@@ -80,7 +80,7 @@ def sentence(record: Record) -> str:
 
 def groups(record: Record) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     """Group all scores: held-in, held-out and other, each as (name, value, meaning)."""
-    from recombine.core.score import schema
+    from recombine.claims.score import schema
 
     sides = {"held-in": "_id", "held-out": "_ood", "other": ""}
     names = sorted(record.scores)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recombine.base.disk import write
+from recombine.base.error import Refused
 from recombine.cli.parse import leading_file, parse, summary
-from recombine.core.disk import write
-from recombine.core.error import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from shutil import get_terminal_size
 from textwrap import fill
 
 from recombine import __version__
+from recombine.base.error import Refused, nearest
 from recombine.cli.audit import audit
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.lab import lab
@@ -16,7 +17,6 @@ from recombine.cli.parse import summary
 from recombine.cli.process import flush_streams, mute, open_streams, stoppable
 from recombine.cli.run import run
 from recombine.cli.tables import TABLE_COMMANDS
-from recombine.core.error import Refused, nearest
 
 HELP = """\
 recombine {version}: will a model be right on combinations that it has never seen?

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from recombine.base.error import Refused, nearest
 from recombine.cli.parse import leading, load_plugins
-from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
-    from recombine.core.claim import Claim
-    from recombine.core.experiment import Experiment
+    from recombine.claims.claim import Claim
+    from recombine.claims.experiment import Experiment
 
 
 def experiment_of(
@@ -20,10 +20,10 @@ def experiment_of(
 
     - claims: the command also takes claims; return the named one, with its experiment
     """
+    from recombine.claims.experiment import EXPERIMENTS
     from recombine.cli.terminal import warn
-    from recombine.core.experiment import EXPERIMENTS
     from recombine.runs.discover import load
-    from recombine.runs.index import entries
+    from recombine.runs.listing import entries
 
     name, rest = leading(words)
     load_plugins(rest)
@@ -47,7 +47,7 @@ def experiment_of(
     if name not in names:
         raise nearest("experiment" + " or claim" * claims, name, names)
     load(warn)
-    from recombine.core.claim import CLAIMS
+    from recombine.claims.claim import CLAIMS
 
     claim = CLAIMS.get(name) if claims else None
     experiment = EXPERIMENTS.get(claim.experiment if claim else name)
@@ -59,7 +59,7 @@ def experiment_of(
 def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
     """Find the claims of papers, experiments or claims by name; all if there are no names."""
     from recombine.runs.discover import load
-    from recombine.runs.index import entries
+    from recombine.runs.listing import entries
 
     rows = {row["name"]: row for row in entries("claims", note=note)["claims"]}
     aliases = {n: {n, row["paper"], row["experiment"]} for n, row in rows.items()}
@@ -68,6 +68,6 @@ def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
         if name not in known:
             raise nearest("paper, experiment or claim", name, known)
     load(note)
-    from recombine.core.claim import CLAIMS
+    from recombine.claims.claim import CLAIMS
 
     return [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from recombine.claims.published import published
 from recombine.report.bibliography import papers
 from recombine.report.outcomes import tally
-from recombine.report.published import published
 
 
 def paper_rows() -> list[dict[str, Any]]:

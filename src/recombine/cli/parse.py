@@ -6,10 +6,10 @@ from collections.abc import Callable
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 
 if TYPE_CHECKING:
-    from recombine.core.experiment import Experiment
+    from recombine.claims.experiment import Experiment
 
 T = TypeVar("T")
 

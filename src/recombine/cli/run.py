@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from recombine.base.error import Refused
 from recombine.cli.names import experiment_of
 from recombine.cli.parse import joined, parse, size_of, summary
-from recombine.core.error import Refused
 
 if TYPE_CHECKING:
-    from recombine.runs.record import Record
+    from recombine.claims.record import Record
 
 
 def run(words: list[str]) -> int:
     """Run an experiment, or the runs of a claim, with one seed: `run NAME --field value`."""
     from dataclasses import asdict
 
+    from recombine.claims.claim import CLAIMS
+    from recombine.claims.record import DONE
+    from recombine.claims.store import Store
     from recombine.cli.describe import next_step
     from recombine.cli.options import RunOptions
     from recombine.cli.terminal import print_json, progress, say, show_run, warn
-    from recombine.core.claim import CLAIMS
-    from recombine.runs.device import check_device
-    from recombine.runs.record import DONE
-    from recombine.runs.store import Store
     from recombine.runs.sweep import sweep
+    from recombine.training.device import check_device
 
     experiment, claim, words = experiment_of(words, "run", summary(run), claims=True)
     size = size_of(words)
@@ -80,12 +80,12 @@ def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, An
 
 def _fail(record: Record, store: Any) -> None:
     """Print where a run failed, and raise its reason with the path of its record."""
+    from recombine.claims.record import last_line
     from recombine.cli.describe import frames
     from recombine.cli.terminal import err, plain
-    from recombine.runs.record import last_line
 
     where = frames(record.error)
-    if where and "recombine.core.error.Refused:" not in where:
+    if where and "recombine.base.error.Refused:" not in where:
         err().print(plain(where), style="dim", highlight=False)
     raise Refused(
         f"Run {record.id} {record.status}: {last_line(record.error)} Record: {store.path(record)}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from recombine.base.disk import check_target, write
+from recombine.base.error import Refused, nearest
 from recombine.cli.parse import arguments_for, leading_file, parse, summary
-from recombine.core.disk import check_target, write
-from recombine.core.error import Refused, nearest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from recombine.runs.judge import Judged
-    from recombine.runs.record import Record
+    from recombine.claims.judge import Judged
+    from recombine.claims.record import Record
     from recombine.runs.sweep import Watch
 
 MANY_CLAIMS = 40  # a report of more prints counts instead of a table
@@ -148,7 +148,7 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
 
 def show_failures(records: Sequence[Record]) -> bool:
     """Warn about runs that did not finish; return whether there are any."""
-    from recombine.runs.record import last_line
+    from recombine.claims.record import last_line
 
     unfinished = [r for r in records if r.status != "done"]
     for r in unfinished[:5]:
@@ -251,10 +251,10 @@ def show_sweep(records: Sequence[Record]) -> None:
     """Print one row per config: means and intervals over seeds."""
     from rich.table import Table
 
-    from recombine.core.score import is_share
+    from recombine.claims.score import is_share
+    from recombine.plots.numbers import mean, mean_span
     from recombine.report.columns import short_list
     from recombine.report.conditions import varying
-    from recombine.report.numbers import mean, mean_span
 
     done = [r for r in records if r.status == "done"]
     if not done:
@@ -285,10 +285,10 @@ def show_sweep(records: Sequence[Record]) -> None:
 
 def show_report(judged: Sequence[Judged]) -> None:
     """Print the claims that have finished runs; of many, only those that differ from published."""
+    from recombine.claims.judge import one_per_claim
+    from recombine.claims.published import published
     from recombine.report.bibliography import papers
     from recombine.report.outcomes import tally
-    from recombine.report.published import published
-    from recombine.runs.judge import one_per_claim
 
     shown = [j for j in judged if j.verdict.seeds]
     console = out()
@@ -319,9 +319,9 @@ def show_claims(judged: Sequence[Judged]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from recombine.report.numbers import measured
+    from recombine.claims.published import published
+    from recombine.plots.numbers import measured
     from recombine.report.outcomes import LOOKS
-    from recombine.report.published import published
 
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
     for name in ("claim", "ours", "the paper", "seeds", "size", "verdict"):

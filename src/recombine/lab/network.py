@@ -10,21 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recombine.core.diagnostic import predict
-from recombine.core.error import Refused
-from recombine.core.experiment import History
-from recombine.core.seed import seeded
-from recombine.core.space import Array
-from recombine.core.task import Data, Task
+from recombine.base.error import Refused
+from recombine.claims.experiment import History
 from recombine.lab.state import Net, State
 from recombine.lab.theory import Truth, truth, visible
 from recombine.lab.worlds import World
+from recombine.maps.noise import Noise
+from recombine.maps.seed import seeded
+from recombine.measures.observed import predict
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.models.rendering import low_rank, pixel_transformer
-from recombine.tasks.bumps import striped_bumps
-from recombine.training.fit import cosine, fit
-from recombine.training.noise import Noise
-from recombine.training.penalties import (
+from recombine.penalties import (
     Penalty,
     activity,
     chain_norm,
@@ -32,6 +28,10 @@ from recombine.training.penalties import (
     stripe_variance,
     weight_activity,
 )
+from recombine.spaces.space import Array
+from recombine.tasks.bumps import striped_bumps
+from recombine.tasks.task import Data, Task
+from recombine.training.fit import cosine, fit
 from recombine.training.watch import Moment, Watch
 
 
@@ -219,8 +219,8 @@ def weights(p: Problem, model: nn.Module) -> dict[str, Any]:
     if y.ndim != 2 or x.shape[1] != y.shape[1]:
         return {}
     # Imported here so that training processes start sooner.
-    from recombine.diagnostics.flow import flows, purity
-    from recombine.diagnostics.modularity import matrices
+    from recombine.measures.flow import flows, purity
+    from recombine.measures.modularity import matrices
 
     try:
         flow = flows(model, x)

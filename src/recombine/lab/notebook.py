@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recombine.core.error import Refused
-from recombine.core.sets import table
+from recombine.base.error import Refused
 from recombine.lab import theory
 from recombine.lab.export import plain_script
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import CELLS, World
+from recombine.spaces.sets import table
 
 if TYPE_CHECKING:
-    from recombine.core.support import Support
-    from recombine.core.task import Task
+    from recombine.spaces.support import Support
+    from recombine.tasks.task import Task
     from recombine.training.watch import Moment
 
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from recombine.core.space import grid
-from recombine.core.task import Task
+from recombine.spaces.space import grid
 from recombine.tasks.banks.bank import load
 from recombine.tasks.banks.glyphs import FAMILIES, SLANTS, WEIGHTS
 from recombine.tasks.banks.packages import GENDERS, TONES, cached, source
 from recombine.tasks.encode import join, one_hot
+from recombine.tasks.task import Task
 
 SIDE = 16  # pixels
 SIGNS = tuple("ABEGKMQRSaeg")

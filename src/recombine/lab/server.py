@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.lab import theory
 from recombine.lab.code import command_of, python_of
 from recombine.lab.export import export_page

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from recombine.core.error import Refused, nearest
-from recombine.core.space import Mask
+from recombine.base.error import Refused, nearest
+from recombine.spaces.space import Mask
 
 SMALLEST, LARGEST = 4, 32  # levels of each factor
 MODELS = ("mlp", "cnn", "transformer", "factored", "low_rank")

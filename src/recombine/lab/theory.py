@@ -16,10 +16,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch.nn.functional import adaptive_avg_pool2d
 
-from recombine.core.error import Refused
-from recombine.core.space import Array, Mask
+from recombine.base.error import Refused
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import World
+from recombine.spaces.space import Array, Mask
 from recombine.theory.kernel import Kernel, by_salience, random_network
 
 TILE = 16  # pixels of a small picture's side at most

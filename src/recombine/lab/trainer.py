@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from recombine.core.diagnostic import predict
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.lab.network import Problem, frame, prepared, run
 from recombine.lab.state import State
 from recombine.lab.worlds import World, builtin, from_table
+from recombine.measures.observed import predict
 from recombine.training.cpu import prepare_cpu
 from recombine.training.watch import Moment
 

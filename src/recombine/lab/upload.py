@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recombine.core import disk
-from recombine.core.error import Refused, nearest
+from recombine.base import disk
+from recombine.base.error import Refused, nearest
 from recombine.lab.worlds import Table
 from recombine.tables.files import parse
 from recombine.tables.read import read

@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recombine.core.error import Refused
-from recombine.core.space import grid
-from recombine.core.task import Task
+from recombine.base.error import Refused
 from recombine.lab import pictures
+from recombine.spaces.space import grid
 from recombine.tables import table as tables
 from recombine.tasks.bumps import bumps
 from recombine.tasks.encode import join, one_hot
+from recombine.tasks.task import Task
 
 PIXELS = 16  # side of a sprite image
 CELLS = 32 * 32

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recombine.core.error import Refused, nearest
+from recombine.base.error import Refused, nearest
 
 # (*parts) -> output; axis 0 are points, axis 1 channels
 Combine = Callable[..., Tensor]

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, permutations
 import torch
 from torch import Tensor, nn
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.maps.chain import Entry, carry, coordinates, layers_of
 from recombine.maps.slots import shared_outputs
 

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from recombine.core.error import Refused
-from recombine.core.space import Space
+from recombine.base.error import Refused
 from recombine.maps.chain import Entry, carry, coordinates, cut, needed
+from recombine.spaces.space import Space
 
 Map = Callable[[Tensor], Tensor]
 Index = slice | Sequence[int]

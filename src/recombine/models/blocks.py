@@ -5,12 +5,12 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from recombine.core.error import Refused
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.base.registry import model
+from recombine.maps.seed import seeded
 from recombine.maps.slots import Smooth
 from recombine.models.dense import dense_layers
+from recombine.tasks.task import Data
 
 SMALL = 1e-5  # added to variances
 

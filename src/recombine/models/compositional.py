@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from recombine.core.error import Refused
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.base.registry import model
 from recombine.maps.compose import Combine, Part, combination
+from recombine.maps.seed import seeded
 from recombine.models.dense import dense_layers
+from recombine.tasks.task import Data
 
 START = 4  # side of the map that an upsampling network starts from
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from recombine.core.error import Refused
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.base.registry import model
+from recombine.maps.seed import seeded
 from recombine.models.dense import dense_layers
+from recombine.tasks.task import Data
 
 
 def square_side(shape: Sequence[int], role: str = "targets") -> int:

@@ -8,13 +8,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from recombine.core.error import Refused, nearest
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused, nearest
+from recombine.base.registry import model
+from recombine.maps.noise import Noise
+from recombine.maps.seed import seeded
 from recombine.models.compositional import Affine
 from recombine.models.dense import dense_layers
-from recombine.training.noise import Noise
+from recombine.tasks.task import Data
 
 SLOPE = 0.1  # of leaky ReLUs, below zero
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import embedding, normalize
 
-from recombine.core.error import Refused
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.base.registry import model
+from recombine.maps.seed import seeded
 from recombine.models.decoders import square_side
 from recombine.models.dense import dense_layers
-from recombine.training.penalties import LowRank
+from recombine.penalties import LowRank
+from recombine.tasks.task import Data
 
 PIECE = 32  # images decoded at once without gradients; one token per pixel takes much memory
 

@@ -6,12 +6,12 @@ from typing import Literal, final
 import torch
 from torch import Tensor, nn
 
-from recombine.core.error import Refused
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.base.registry import model
+from recombine.maps.seed import seeded
 from recombine.maps.slots import Layered
 from recombine.models.dense import dense_layers
+from recombine.tasks.task import Data
 
 SMALL = 4  # side of the map between convolutions and dense layers
 Masks = Literal["softmax", "sigmoid"]

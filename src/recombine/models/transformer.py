@@ -7,10 +7,9 @@ from typing import Any, Literal, final, get_args
 import torch
 from torch import Tensor, nn
 
-from recombine.core.error import Refused, nearest
-from recombine.core.registry import model
-from recombine.core.seed import seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused, nearest
+from recombine.base.registry import model
+from recombine.maps.seed import seeded
 from recombine.maps.slots import Transparent, Work
 from recombine.models.attention import (
     Backbone,
@@ -22,6 +21,7 @@ from recombine.models.attention import (
 )
 from recombine.models.dense import dense_layers
 from recombine.models.slots import image_shape, positive
+from recombine.tasks.task import Data
 
 Encoder = Literal["transformer", "attention", "dense"]
 Decoder = Literal["transformer", "broadcast"]

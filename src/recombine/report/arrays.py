@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from recombine.core.score import Score, schema
+from recombine.claims.record import Record
+from recombine.claims.score import Score, schema
+from recombine.plots.curves import curves
+from recombine.plots.grid import plane
+from recombine.plots.maps import TOP, Images, color_key, heat_map, images
 from recombine.report.conditions import Condition
-from recombine.report.curves import curves
-from recombine.report.grid import plane
-from recombine.report.maps import TOP, Images, color_key, heat_map, images
-from recombine.runs.record import Record
 
 Read = Callable[[Record], dict[str, Any]]
 Runs = list[tuple[Record, dict[str, Any]]]  # records with their arrays, in order of seed

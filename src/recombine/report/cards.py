@@ -11,18 +11,18 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from recombine.core.claim import MISSING, Claim
-from recombine.core.experiment import EXPERIMENTS
+from recombine.claims.claim import MISSING, Claim
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.judge import Judged, one_per_claim
+from recombine.claims.published import duration, published
+from recombine.claims.record import jsonable
+from recombine.claims.store import Store
+from recombine.plots.chart import verdict_axis
 from recombine.report.bibliography import Paper, papers
-from recombine.report.chart import verdict_axis
 from recombine.report.conditions import key_of
 from recombine.report.outcomes import LOOKS, Count, Look, tally
-from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
-from recombine.runs.judge import Judged, one_per_claim
-from recombine.runs.record import jsonable
-from recombine.runs.store import Store
 
 FINDINGS = 6  # at most, on a paper's card
 HYPHEN = "\N{NON-BREAKING HYPHEN}"

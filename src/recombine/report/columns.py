@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from recombine.core.claim import Claim, Rule, terms
-from recombine.core.score import Score, schema, spelled
-from recombine.report.chart import strip, strip_axis
+from recombine.claims.claim import Claim, Rule, terms
+from recombine.claims.score import Score, schema, spelled
+from recombine.plots.chart import strip, strip_axis
+from recombine.plots.numbers import mean, mean_span
+from recombine.plots.scale import scale_of
 from recombine.report.conditions import Condition
-from recombine.report.numbers import mean, mean_span
-from recombine.report.scale import scale_of
 
 COLUMNS = 4  # at most; a folded table has all scores
 SIDES = {"id": "seen", "ood": "held"}

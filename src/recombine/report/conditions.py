@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
 
-from recombine.core.claim import Claim
-from recombine.core.experiment import EXPERIMENTS, Experiment, Training, field_types
-from recombine.core.registry import NAMES
-from recombine.runs.record import DONE, Record, defaults, jsonable
+from recombine.base.registry import NAMES
+from recombine.claims.claim import Claim
+from recombine.claims.experiment import EXPERIMENTS, Experiment, Training, field_types
+from recombine.claims.record import DONE, Record, defaults, jsonable
 
 Config = Mapping[str, Any]
 

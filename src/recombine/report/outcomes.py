@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recombine.core.outcome import FAILS, HOLDS, MISSING, OPEN
+from recombine.claims.outcome import FAILS, HOLDS, MISSING, OPEN
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from recombine.core.claim import Role
-from recombine.core.error import Refused
-from recombine.core.experiment import EXPERIMENTS, SIZES
+from recombine.base.error import Refused
+from recombine.claims.claim import Role
+from recombine.claims.experiment import EXPERIMENTS, SIZES
+from recombine.claims.judge import Judged, one_per_claim
+from recombine.claims.record import DONE, Record
+from recombine.claims.store import Store
+from recombine.plots.numbers import measured
 from recombine.report.bibliography import papers
 from recombine.report.cards import claim_card, paper_card
-from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import Section, dates, processors, section
 from recombine.runs.discover import load_figures
-from recombine.runs.judge import Judged, one_per_claim
-from recombine.runs.record import DONE, Record
-from recombine.runs.store import Store
 
 MEANING = {
     "smoke": "runs of a few seconds that test the code; they decide nothing",

@@ -10,18 +10,18 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from recombine.core.claim import Claim
-from recombine.core.experiment import EXPERIMENTS
-from recombine.core.registry import FIGURES, first_line
-from recombine.core.score import is_share
+from recombine.base.registry import FIGURES, first_line
+from recombine.claims.claim import Claim
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.record import DONE, Record, last_line
+from recombine.claims.score import is_share
+from recombine.claims.store import Damaged, Store
+from recombine.plots.curves import curves
+from recombine.plots.numbers import mean, mean_span
+from recombine.plots.panel import Figure
 from recombine.report.arrays import Cards, draw_arrays
 from recombine.report.columns import Column, columns
 from recombine.report.conditions import Condition, group_runs, varying
-from recombine.report.curves import curves
-from recombine.report.numbers import mean, mean_span
-from recombine.report.panel import Figure
-from recombine.runs.record import DONE, Record, last_line
-from recombine.runs.store import Damaged, Store
 
 MOST = 24  # conditions of an experiment that are plotted; tables list all
 WIDE = 500  # pixels; wider figures span the page

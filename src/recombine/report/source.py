@@ -7,8 +7,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from recombine.core.claim import Claim
-from recombine.core.experiment import EXPERIMENTS
+from recombine.claims.claim import Claim
+from recombine.claims.experiment import EXPERIMENTS
 
 Place = tuple[Path, int]
 WORDS = re.compile(

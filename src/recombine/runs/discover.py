@@ -13,10 +13,22 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from recombine.core import registry
-from recombine.core.error import Refused
+from recombine.base import registry
+from recombine.base.error import Refused, nearest
+from recombine.base.registry import registry
+
+PLUGINS = "recombine.runs.discover:load"
+SHELVES = {
+    "task": "recombine.tasks",
+    "model": "recombine.models",
+    "diagnostic": "recombine.measures",
+    "score": "recombine.runs.listing:load_scores",
+    "experiment": PLUGINS,
+    "claim": PLUGINS,
+}
+
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -50,7 +62,7 @@ def _entry_points() -> tuple[tuple[str, str, str], ...]:
     points = [(p.name, p.module, _distribution(p)) for p in entry_points(group=GROUP)]
     built_in = [  # where metadata is old or missing
         ("lab", "recombine.lab.painted", "recombine"),
-        *((m.name, f"recombine.papers.{m.name}", "recombine") for m in iter_modules([str(PAPERS)])),
+        *((m.name, f"recombine_papers.{m.name}", "recombine") for m in iter_modules([str(PAPERS)])),
     ]
     return tuple(sorted({*points, *built_in}, key=lambda p: (p[2] != "recombine", p[2], p[0])))
 
@@ -149,3 +161,23 @@ def load_figures(note: Note | None = None) -> None:
                 _import(name)
             except Refused as problem:
                 (note or warnings.warn)(f"The figures of {package} are left out: {problem}")
+
+
+def shelves(*kinds: str) -> None:
+    """Fill the registries of these kinds (default: all)."""
+    for shelf in dict.fromkeys(SHELVES[kind] for kind in kinds or SHELVES):
+        module, _, function = shelf.partition(":")
+        package = import_module(module)
+        if function:
+            getattr(package, function)()
+
+
+def find(kind: str, name: str) -> Any:
+    """Look up an entry, importing built-in ones, then plugins; refuse with the nearest names."""
+    known = registry(kind)
+    for shelf in (kind, "experiment"):  # plugins may register any kind
+        if name not in known:
+            shelves(shelf)
+    if name not in known:
+        raise nearest(kind, name, known)
+    return known[name]

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 
 T = TypeVar("T")
 

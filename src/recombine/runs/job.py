@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from recombine.core.experiment import Experiment
-from recombine.runs.record import Record, identify
+from recombine.claims.experiment import Experiment
+from recombine.claims.record import Record, identify
+from recombine.claims.store import Store
 from recombine.runs.run import execute
-from recombine.runs.store import Store
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 
 T = TypeVar("T")
 

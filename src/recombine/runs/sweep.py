@@ -17,13 +17,13 @@ from itertools import product
 from threading import Event, Thread
 from typing import Any
 
-from recombine.core.error import Refused
-from recombine.core.experiment import Experiment
+from recombine.base.error import Refused
+from recombine.claims.experiment import Experiment
+from recombine.claims.record import FAILED, Record, changed_default, ids, jsonable
+from recombine.claims.store import Outdated, Store, Unusable
 from recombine.runs.executors import Cluster
 from recombine.runs.job import Job
-from recombine.runs.record import FAILED, Record, changed_default, ids, jsonable
 from recombine.runs.slurm import Part, part_of
-from recombine.runs.store import Outdated, Store, Unusable
 
 Watch = Callable[[float, int, str], None]  # runs done (with fractions), all runs, a warning
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.space import Mask
+from recombine.spaces.space import Mask
 from recombine.tables import certify as certificates
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from recombine.core.error import Refused, nearest
+from recombine.base.error import Refused, nearest
 from recombine.tables.conjunctions import Array, Codes
 
 RULES = ("quantile", "width", "edges")

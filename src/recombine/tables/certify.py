@@ -16,9 +16,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from recombine.core.error import Refused
-from recombine.core.show import shown
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.base.show import shown
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.solve import System, solve
 from recombine.tables.table import Table

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recombine.core.space import Array as Array
+from recombine.spaces.space import Array as Array
 from recombine.theory.kernel import Subset as Subset
 
 Codes = NDArray[np.integer[Any]]  # (n, factors): one row of level numbers per combination

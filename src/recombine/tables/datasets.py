@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from recombine.core.error import nearest
+from recombine.base.error import nearest
 from recombine.tables.table import Table, space_of
 
 DATASETS = {

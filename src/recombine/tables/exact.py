@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
 from threadpoolctl import ThreadpoolController
 
-from recombine.core.space import Array
+from recombine.spaces.space import Array
 
 Whole = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 
 if TYPE_CHECKING:
     import polars

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.network import answer, measure, network_kernel
 from recombine.tables.referee import Judgement, Referee, fit_referee

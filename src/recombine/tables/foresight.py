@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from recombine.core.error import Refused
-from recombine.core.show import shown
+from recombine.base.error import Refused
+from recombine.base.show import shown
 from recombine.tables import certify as certificates
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans

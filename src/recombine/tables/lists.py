@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused
-from recombine.core.space import Mask, Space
+from recombine.base.error import Refused
+from recombine.spaces.space import Mask, Space
 from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.read import load

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recombine.core.error import Refused, nearest
+from recombine.base.error import Refused, nearest
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.lists import briefly
 

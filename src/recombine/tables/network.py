@@ -7,7 +7,7 @@ import re
 import numpy as np
 from scipy.optimize import minimize
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.conjunctions import Array, Codes
 from recombine.theory.kernel import Kernel, by_salience, random_network
 from recombine.theory.solve import regress

@@ -11,9 +11,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from recombine.core.error import Refused, nearest
-from recombine.core.show import shown
-from recombine.core.space import Mask
+from recombine.base.error import Refused, nearest
+from recombine.base.show import shown
+from recombine.spaces.space import Mask
 from recombine.tables.certify import Certificate
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.exact import echelon, inverse_residues, random_prime, residue

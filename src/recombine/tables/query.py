@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.lists import level_frame, plain
 from recombine.tables.table import Table

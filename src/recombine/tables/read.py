@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recombine.core.error import Refused, nearest
+from recombine.base.error import Refused, nearest
 from recombine.tables.bins import cut, edges
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.files import check_names, load_file

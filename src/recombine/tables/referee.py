@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
-from recombine.core.error import Refused
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.spaces.space import Mask
 from recombine.tables import process
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.places import level_places

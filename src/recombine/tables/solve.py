@@ -10,8 +10,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from recombine.core.error import Refused
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array, Codes, Conjunctions, conjunctions
 from recombine.tables.exact import (
     CHECKED,

@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 from numpy.random import Generator
 
-from recombine.core.error import Refused
-from recombine.core.show import shown
-from recombine.core.space import Mask
+from recombine.base.error import Refused
+from recombine.base.show import shown
+from recombine.spaces.space import Mask
 from recombine.tables.certify import Certificate, certify
 from recombine.tables.conjunctions import Array, conjunctions
 from recombine.tables.table import Table, generator

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused, nearest
-from recombine.core.sets import table
-from recombine.core.show import shown
-from recombine.core.space import LISTED, Factor, Mask, Space
-from recombine.core.support import Support
+from recombine.base.error import Refused, nearest
+from recombine.base.show import shown
+from recombine.spaces.sets import table
+from recombine.spaces.space import LISTED, Factor, Mask, Space
+from recombine.spaces.support import Support
 from recombine.tables.conjunctions import Array, Codes
 
 if TYPE_CHECKING:
-    from recombine.core.task import Task
+    from recombine.tasks.task import Task
 
 NUMBERED = 1 << 62  # products up to this size are numbered by one integer
 
@@ -144,7 +144,7 @@ class Table:
         Repeats are averaged. Classes are one-hot, or shares where a combination was measured as
         several classes. Unmeasured combinations have no target.
         """
-        from recombine.core.task import tabulated
+        from recombine.tasks.task import tabulated
 
         if self.y is None:
             raise Refused("A task needs a target; name its column with target=….")

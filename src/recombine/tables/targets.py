@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.tables.conjunctions import Array
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ import re
 import torch
 from torch import Tensor
 
-from recombine.core.error import Refused, nearest
-from recombine.core.sets import box
-from recombine.core.space import grid
-from recombine.core.support import Support
-from recombine.core.task import Task, task
+from recombine.base.error import Refused, nearest
+from recombine.spaces.sets import box
+from recombine.spaces.space import grid
+from recombine.spaces.support import Support
 from recombine.tasks.encode import code, join
+from recombine.tasks.task import Task, task
 
 
 def line(at: Tensor, *, size: int, sigma: float = 1.0) -> Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from recombine.core.error import Refused, nearest
+from recombine.base.error import Refused, nearest
 
 Code = Callable[[Tensor], Tensor]  # one value -> one vector
 

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from recombine.core.error import Refused, nearest
-from recombine.core.task import Task, task
+from recombine.base.error import Refused, nearest
 from recombine.tasks.banks.bank import Bank, glyphs
 from recombine.tasks.encode import join, one_hot
+from recombine.tasks.task import Task, task
 
 rendered = cache(glyphs)
 

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from recombine.core.error import Refused
-from recombine.core.layouts import Apart, Ring
-from recombine.core.sets import band
-from recombine.core.space import Points
-from recombine.core.support import Support
-from recombine.core.task import Data, Task, task
+from recombine.base.error import Refused
+from recombine.spaces.sets import band
+from recombine.spaces.space import Points
+from recombine.spaces.support import Support
 from recombine.tasks.drawing.sprite import labels
+from recombine.tasks.layouts import Apart, Ring
 from recombine.tasks.sprites import chosen_factors, sprites
+from recombine.tasks.task import Data, Task, task
 
 REACH = {"x": 0.8, "y": 0.6}  # share of the image that a coordinate from 0 to 1 spans
 

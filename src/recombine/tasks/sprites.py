@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recombine.core.error import Refused, nearest
-from recombine.core.layouts import Planes
-from recombine.core.sets import band, box, everything
-from recombine.core.space import Space, cube
-from recombine.core.support import Support
-from recombine.core.task import Task, task
+from recombine.base.error import Refused, nearest
+from recombine.spaces.sets import band, box, everything
+from recombine.spaces.space import Space, cube
+from recombine.spaces.support import Support
 from recombine.tasks.drawing.sprite import compose, drawn, shrink
 from recombine.tasks.drawing.sprite import sprites as alone
+from recombine.tasks.layouts import Planes
+from recombine.tasks.task import Task, task
 
 FACTORS = ("x", "y", "shape", "scale", "hue")
 SUPPORTS = ("random", "orthogonal", "star", "broad", "normal", "gap", "diagonal(delta)")

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from recombine.core.error import Refused, nearest
-from recombine.core.show import shown
-from recombine.core.space import Array, Points
+from recombine.base.error import Refused, nearest
+from recombine.base.show import shown
+from recombine.spaces.space import Array, Points
 from recombine.theory.groups import group
 from recombine.theory.kernel import Kernel, Subset, subsets
 

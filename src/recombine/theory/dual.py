@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpocon
 
-from recombine.core.error import Refused
-from recombine.core.space import Array
+from recombine.base.error import Refused
+from recombine.spaces.space import Array
 
 NULL = 1e-11  # eigenvalues below this share of the largest count as zero
 SAFE = 10.0  # LAPACK's estimate of a condition number is this close

@@ -9,8 +9,8 @@ from math import comb, pi
 
 import numpy as np
 
-from recombine.core.error import Refused, nearest
-from recombine.core.space import Array, Numbers, Points
+from recombine.base.error import Refused, nearest
+from recombine.spaces.space import Array, Numbers, Points
 
 Subset = tuple[int, ...]
 

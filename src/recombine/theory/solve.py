@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from recombine.core.error import Refused, nearest
-from recombine.core.show import shown
-from recombine.core.space import Array, Points
+from recombine.base.error import Refused, nearest
+from recombine.base.show import shown
+from recombine.spaces.space import Array, Points
 from recombine.theory.conjunction import check_labels, rounding
 from recombine.theory.dual import cutoff, hard_margin, interpolate
 from recombine.theory.groups import Groups, check_shown, group, needed

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused
-from recombine.core.space import Array, Index
+from recombine.base.error import Refused
+from recombine.spaces.space import Array, Index
 from recombine.theory.groups import Groups
 from recombine.theory.kernel import Kernel
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from recombine.core.task import Data
+from recombine.tasks.task import Data
 
 
 def batches(

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from recombine.core.error import Refused, nearest
-from recombine.core.seed import seeded
+from recombine.base.error import Refused, nearest
 from recombine.maps.chain import layers_of
+from recombine.maps.noise import Noise
+from recombine.maps.seed import seeded
+from recombine.penalties import Chained
 from recombine.training.difference import difference, same
 from recombine.training.ensemble import POINTWISE, Mapped, Objective, Stacked, cast
-from recombine.training.noise import Noise
-from recombine.training.penalties import Chained
 
 ENGINES = ("auto", "stack", "map", "turn")
 CONVOLUTIONS = nn.modules.conv._ConvNd

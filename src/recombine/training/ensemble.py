@@ -12,12 +12,12 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.func import functional_call, stack_module_state, vmap
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 from recombine.maps.chain import layers_of
+from recombine.maps.noise import Noise
 from recombine.maps.slots import Transparent
-from recombine.training.loss import Loss, mse
-from recombine.training.noise import Noise
-from recombine.training.penalties import Batch, Chained, ChainState, Penalty
+from recombine.penalties import Batch, Chained, ChainState, Penalty
+from recombine.penalties.loss import Loss, mse
 
 POINTWISE = (
     *(nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.ELU, nn.SiLU, nn.Softplus),

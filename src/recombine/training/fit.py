@@ -15,16 +15,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from recombine.core.error import Refused
-from recombine.core.experiment import History
-from recombine.core.seed import all_seeded, forked, seeded
-from recombine.core.task import Data
+from recombine.base.error import Refused
+from recombine.claims.experiment import History
+from recombine.maps.seed import all_seeded, forked, seeded
+from recombine.penalties import Penalty
+from recombine.penalties.loss import Loss, check_shapes, mse
+from recombine.tasks.task import Data
 from recombine.training.batches import batches
 from recombine.training.engine import choose
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
-from recombine.training.loss import Loss, check_shapes, mse
 from recombine.training.optimizer import ELEMENTWISE, build, clip_gradients, native
-from recombine.training.penalties import Penalty
 from recombine.training.watch import Moment, Watch, progress_bar
 
 Schedule = Callable[[float], float]  # share of training done -> factor

@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from recombine.base.error import Refused
 from recombine.cli.main import main
-from recombine.core.error import Refused
-from recombine.core.space import grid
+from recombine.spaces.space import grid
 from recombine.tasks.banks import files, packages
 from recombine.tasks.banks.bank import Bank, digits, glyphs, load
 from recombine.tasks.banks.packages import GENDERS, SOURCES, TONES, cached, get

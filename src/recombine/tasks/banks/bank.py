@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused
-from recombine.core.space import Space
+from recombine.base.error import Refused
+from recombine.spaces.space import Space
 from recombine.tasks.banks.files import Images, read_folder, read_npz, reading
 from recombine.tasks.banks.glyphs import glyph_grid
 from recombine.tasks.banks.packages import cached, source

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core import disk
-from recombine.core.error import Refused
-from recombine.core.npz import unpack
-from recombine.core.space import Space, grid
+from recombine.base import disk
+from recombine.base.error import Refused
+from recombine.base.npz import unpack
+from recombine.spaces.space import Space, grid
 
 BROKEN = (
     *(OSError, ValueError, EOFError, KeyError, MemoryError, RecursionError, NotImplementedError),

@@ -8,8 +8,8 @@ from string import ascii_lowercase, ascii_uppercase, digits
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.core.error import Refused
-from recombine.core.space import grid
+from recombine.base.error import Refused
+from recombine.spaces.space import grid
 from recombine.tasks.banks.files import Images
 
 GLYPHS = digits + ascii_uppercase + ascii_lowercase

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from recombine.core import disk
-from recombine.core.error import Refused, nearest
-from recombine.core.space import grid
+from recombine.base import disk
+from recombine.base.error import Refused, nearest
+from recombine.spaces.space import grid
 from recombine.tasks.banks.files import (
     MOST_BYTES,
     Images,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from recombine.core.error import Refused
+from recombine.base.error import Refused
 
 SHAPES = ("triangle", "square", "circle")
 SIDES = (3, 4)  # of the polygons

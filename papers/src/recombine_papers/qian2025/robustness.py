@@ -1,0 +1,196 @@
+"""Qian et al. 2025: how noise, shifts and retraining affect networks with and without modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from recombine.claims.claim import FRESH, Register, Run, claims
+from recombine.claims.experiment import Result, Training, experiment
+from recombine.claims.score import Score
+
+AMOUNTS = np.concatenate([[0.0], np.logspace(-2, 0, 21)])
+
+
+NOISE = 0.1  # the authors' amount in training; one of the above
+
+
+LEARNED = 0  # the output that is retrained
+
+
+@dataclass(frozen=True)
+class Disturbed(Training):
+    """A network that learns independent sines, and how one of them changes later.
+
+    Functions, steps and rate are the authors', as in `modules`; seeds from 1000 on decide, with
+    bounds fixed before (decision 9). For retraining, rates of 0.03, 0.1 and 0.3 were tried with L2
+    on seeds 100 and 101: the last diverged once, the others teach the retrained output its new
+    sine.
+    """
+
+    network: Literal["weight_activity", "poisson_penalty", "poisson_noise", "l2", "separate"] = (
+        "weight_activity"
+    )
+    """Fully connected with a penalty on weights times activity (α = 2), with its version for
+    Poisson noise (α = 1), trained with Poisson noise, or with a small L2 penalty alone, which all
+    networks have; or one separate network per function: modules by design."""
+    count: int = 4
+    """Number of inputs, outputs and independent functions."""
+    drawn: int = 145
+    """Seed of the sines, shared by all runs."""
+    width: int = 32
+    """Units in each of the three hidden layers, summed over separate networks."""
+    l2: float = 1e-4
+    """Weight of the L2 penalty."""
+    weight: float = 1e-3
+    """Weight of the penalty on weights times activity."""
+    samples: int = 1000
+    steps: int = 50_000
+    batch: int = 200
+    lr: float = 1e-3
+    again: int = 1000
+    """Steps of plain gradient descent in which one output learns another sine."""
+    again_lr: float = 0.03
+
+
+@experiment(
+    smoke={"steps": 20, "samples": 100, "batch": 50, "width": 8, "again": 5},
+    scores=[
+        Score("mse_id", "test error", better="lower"),
+        Score("added_*", "squared error that noise of this power adds", better="lower"),
+        Score("moved_others", "movement of outputs that do not depend on a shifted input"),
+        Score("forgot_others", "error that other outputs gain while one is retrained"),
+        Score("learned_again", "error of the retrained output, relative to before"),
+        Score("amounts", "amounts of noise", draw="none"),
+        Score("noisy_*", "error at each amount of noise of this power", draw="none"),
+        Score("offsets", "shifts of the first input", draw="none"),
+        Score("shifted", "error at each shift", draw="none"),
+        Score("*_lesson", "error of each output before or after one is retrained", draw="none"),
+    ],
+)
+def robustness(cfg: Disturbed, seeds: Sequence[int]) -> list[Result]:
+    """Networks of independent functions are tested with shifts, activity noise and retraining."""
+    from recombine_papers.qian2025.robustness_training import robustness as run
+
+    return run(cfg, seeds)
+
+
+def networks(*names: str) -> dict[str, Run]:
+    """Name runs by their network."""
+    return {name: {"network": name} for name in names}
+
+
+THREE = networks("weight_activity", "l2", "separate")
+
+
+add = claims("qian2025.robustness", start=FRESH)
+
+
+def than_l2(network: str, **fields: Any) -> Register:
+    """Return `add` for claims that compare a network with the L2 network."""
+    pair = {"compare": f"{network} / l2", "runs": networks(network, "l2")}
+    return claims("qian2025.robustness", start=FRESH, **pair, **fields)
+
+
+def resists(network: str, score: str = "added_1") -> Register:
+    """Return `add` for claims on the error that noise adds to a network, relative to L2's."""
+    what = "error that noise adds, relative to L2's"
+    return than_l2(network, score=score, what=what, source="abstract, without a number")
+
+
+add(
+    name="all_networks_know_their_sines",
+    sentence="The penalized network, the L2 network and separate networks all fit the sines.",
+    score="mse_id",
+    below=0.005,
+    what="largest test MSE",
+    runs=THREE,
+    paper="1e-4 (MSE)",
+    source="authors' notebooks",
+)
+
+
+resists("weight_activity")(
+    name="the_penalty_resists_poisson_noise",
+    sentence="Poisson-like noise adds less error to the penalized network than to the L2 network.",
+    below=1.0,
+)
+
+
+resists("weight_activity")(
+    name="the_penalty_halves_the_error_of_poisson_noise",
+    sentence="Poisson-like noise adds less than half as much error to the penalized network as to "
+    "the L2 network.",
+    below=0.5,
+    reason="the penalty (α = 2) is the variance that multiplicative noise adds, not Poisson "
+    "noise: 0.82, against 0.62 with α = 1; the abstract promises less error, not half; this is "
+    "the paper's own length, and 8,000 steps, tried before, gave 0.90",
+)
+
+
+# The penalty is the variance that this noise adds to the next layer.
+resists("weight_activity", "added_2")(
+    name="the_penalty_resists_multiplicative_noise",
+    sentence="Multiplicative noise adds less than half as much error to the penalized network as "
+    "to the L2 network.",
+    below=0.5,
+)
+
+
+resists("poisson_penalty")(
+    name="the_poisson_penalty_resists_poisson_noise",
+    sentence="With the penalty for Poisson-like noise (α = 1), that noise adds less than 0.8 of "
+    "the error that it adds to the L2 network.",
+    below=0.8,
+)
+
+
+resists("poisson_noise")(
+    name="training_with_poisson_noise_resists_it",
+    sentence="To a network trained with Poisson-like noise, that noise adds less than half as "
+    "much error as to the L2 network.",
+    below=0.5,
+)
+
+
+resists("separate")(
+    name="separate_networks_resist_noise",
+    sentence="Poisson-like noise adds less error to networks that are modular by design than to "
+    "the L2 network.",
+    below=1.0,
+    paper="more robust",
+    source="abstract",
+    role="headline",
+    second=True,
+    reason="separate networks have a quarter of the units per function to average noise over, "
+    "which adds 1.10 times L2's error; this is the paper's own length, and 8,000 steps, tried "
+    "before, gave 1.06",
+)
+
+
+add(
+    name="one_output_learns_anew",
+    sentence="In all networks one output learns another sine: its error falls to below a tenth.",
+    score="learned_again",
+    below=0.1,
+    what="error after retraining over before, worst network",
+    runs=THREE,
+    source="ours",
+    role="beyond",
+)
+
+
+than_l2("weight_activity")(
+    name="the_penalty_protects_from_forgetting",
+    sentence="While one output is retrained, the error of the others grows less than half as much "
+    "as with L2 alone.",
+    score="forgot_others",
+    below=0.5,
+    what="error that other outputs gain, relative to L2's",
+    source="ours",
+    role="beyond",
+    second=True,
+)

@@ -1,0 +1,96 @@
+"""Error on seen and on held-out combinations, on a scale where a constant answer scores 1."""
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from recombine.claims.score import Score
+from recombine.measures.observed import Measured, Observed, diagnostic
+
+
+def squared_error(
+    outputs: Shaped[Tensor, "n *shape"], targets: Shaped[Tensor, "n *shape"]
+) -> Float[Tensor, " n"]:
+    """Mean squared error of each example."""
+    return (outputs - targets).square().flatten(1).mean(dim=1)
+
+
+def blank(targets: Shaped[Tensor, "n *shape"]) -> float:
+    """Constant prediction that serves as baseline: the background of images, else the median.
+
+    The background is white behind a dark bump and black behind a bright one.
+    """
+    low, middle, high = (float(v) for v in (targets.min(), targets.median(), targets.max()))
+    if targets.ndim < 3:
+        return middle
+    return high if middle > (low + high) / 2 else low
+
+
+def blank_error(targets: Shaped[Tensor, "n *shape"]) -> Float[Tensor, " n"]:
+    """Mean squared error of each example for the constant prediction `blank`."""
+    return squared_error(targets.new_full(targets.shape, blank(targets)), targets)
+
+
+@diagnostic(
+    Score(
+        "risk_*",
+        "mean squared error divided by that of a constant answer",
+        unit="of a constant answer's",
+        better="lower",
+        summary=True,
+    ),
+    Score("mse_*", "mean squared error", better="lower"),
+    Score("blank_*", "mean squared error of a constant answer"),
+)
+def risk(observed: Observed) -> Measured:
+    """Mean squared error inside and outside the support, raw and relative to a blank output."""
+    query, inside = observed.split.query, observed.split.inside
+    error = squared_error(observed.outputs, query.y).double().cpu().numpy()
+    base = blank_error(query.y).double().cpu().numpy()
+    measured: Measured = {}
+    for name, rows in (("id", inside), ("ood", ~inside)):
+        if rows.any():
+            measured[f"mse_{name}"] = error[rows].mean()
+            measured[f"blank_{name}"] = base[rows].mean()
+            if base[rows].mean() > 0:
+                measured[f"risk_{name}"] = error[rows].mean() / base[rows].mean()
+    return measured
+
+
+ERROR_MAP = (
+    Score(
+        "error_map",
+        "mean squared error of each combination",
+        better="lower",
+        draw="map",
+        beside=("support", "factors"),
+        per="blank_*",
+    ),
+    Score("support", "which combinations lie in the training support", draw="none"),
+    Score("factors", "names of the map's axes", draw="none"),
+)
+
+
+@diagnostic(*ERROR_MAP)
+def error_map(observed: Observed) -> Measured:
+    """Squared error at every cell of a finite space, and the training support.
+
+    Factor values that no query point has are left out of the table.
+    """
+    space, query = observed.task.space, observed.split.query
+    if not space.listable:
+        return {}
+    error = np.full(space.size, np.nan)
+    at = space.index(query.z)
+    error[at] = squared_error(observed.outputs, query.y).double().cpu().numpy()
+    support = np.zeros(space.size, dtype=bool)
+    support[at] = observed.split.inside
+    names = [
+        f.name if f.dim == 1 else f"{f.name}[{i}]" for f in space.factors for i in range(f.dim)
+    ]
+    queried = np.ix_(*[np.unique(column).astype(int) for column in query.z.T])
+    return {
+        "error_map": error.reshape(space.shape)[queried],
+        "support": support.reshape(space.shape)[queried],
+        "factors": np.array(names),
+    }

@@ -1,7 +1,0 @@
-"""Figures of brady2024; the report imports them."""
-
-# isort: off
-from recombine.papers.brady2024.figures import objects as objects
-from recombine.papers.brady2024.figures import orders as orders
-from recombine.papers.brady2024.figures import attention as attention
-from recombine.papers.brady2024.figures import vectors as vectors

@@ -1,7 +1,0 @@
-"""Foresight: is the referee of tables right about unseen combinations? Ours, not a paper."""
-
-# Registration order is the order of tables and reports.
-# isort: off
-from recombine.papers.foresight import synthetic as synthetic
-from recombine.papers.foresight import real as real
-from recombine.papers.foresight import collecting as collecting

@@ -1,8 +1,0 @@
-"""Lippl and Stachenfeld 2025: a kernel theory of compositional generalization."""
-
-# Registration order is the order of tables and reports.
-# isort: off
-from recombine.papers.lippl2025 import kernels as kernels
-from recombine.papers.lippl2025 import puzzles as puzzles
-from recombine.papers.lippl2025 import networks as networks
-from recombine.papers.lippl2025 import images as images
