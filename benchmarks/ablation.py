@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recombine_papers.brady2024.objects_scenes import SINGLE, THREE
-
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.store import Store
 from recombine.runs.sweep import sweep
+from recombine_papers.brady2024.objects_scenes import SINGLE, THREE
 
 SEEDS = range(3000, 3005)  # those of the headlines
 

@@ -7,13 +7,13 @@ from statistics import median
 
 import numpy as np
 import torch
-from recombine_papers.wiedemer2023.sufficiency import rank, sufficiency
 from torch import Tensor
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
 from recombine.maps.compose import Composition, compose, sigmoid
 from recombine.spaces.sets import cross, everything
 from recombine.spaces.space import Points, Space, cube
+from recombine_papers.wiedemer2023.sufficiency import rank, sufficiency
 
 PARTNERS = 100
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from recombine_papers.qian2025.independent import independent_sines
 from torch import nn
 
 from benchmarks.measure import Result, benchmark, interleave, ratio
@@ -12,6 +11,7 @@ from recombine.models.modular import fully_connected
 from recombine.penalties import activity, chain_norm, weight_activity
 from recombine.tasks.task import Data
 from recombine.training.fit import fit
+from recombine_papers.qian2025.independent import independent_sines
 
 SEEDS, BATCH, STEPS = 5, 200, 100
 L2 = chain_norm(1e-4)

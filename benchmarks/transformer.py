@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
@@ -23,6 +22,7 @@ from recombine.penalties.loss import sum_of_squares
 from recombine.tasks.task import Data
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single
 from recombine.training.fit import fit
+from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
 
 
 def scenes(side: int, n: int) -> Data:

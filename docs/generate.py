@@ -9,8 +9,6 @@ from collections.abc import Container, Iterable, Sequence
 from math import floor, log10
 from pathlib import Path
 
-from recombine_papers.brady2024.figures.objects import label, place_of
-
 from recombine import __version__
 from recombine.base.error import Refused
 from recombine.claims.claim import CLAIMS, interval
@@ -24,6 +22,7 @@ from recombine.report.bibliography import papers
 from recombine.report.markdown import markdown
 from recombine.report.outcomes import tally
 from recombine.runs.discover import shelves
+from recombine_papers.brady2024.figures.objects import label, place_of
 
 ROOT = Path(__file__).parents[1]
 PLACEHOLDER = re.compile(r"\{([\w.]+)(?:\|([^|}]+)(?:\|(\w+))?|: (\w+))\}")

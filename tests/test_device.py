@@ -5,8 +5,6 @@ from functools import cache, partial
 import numpy as np
 import pytest
 import torch
-from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
-from recombine_papers.qian2025.independent import independent_sines
 from torch import nn
 
 from recombine.base.error import Refused
@@ -36,11 +34,13 @@ from recombine.penalties import (
     stripe_variance,
     weight_activity,
 )
-from recombine.runs.device import DEVICE
 from recombine.spaces.sets import box
 from recombine.tasks.bumps import bumps, hole
 from recombine.tasks.task import TASKS, Data
+from recombine.training.device import DEVICE
 from recombine.training.fit import fit
+from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
+from recombine_papers.qian2025.independent import independent_sines
 
 SMALL = {"pixel_transformer": {"depth": 1, "hidden": 16, "width": 8}}
 

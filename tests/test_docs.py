@@ -4,16 +4,16 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
-from recombine_papers.brady2024.objects_scenes import THREE
 
 from recombine.base.error import Refused
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, Verdict
+from recombine.claims.declared import schema
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.judge import Judged, judge_all
 from recombine.claims.record import DONE, Record, ids, jsonable
-from recombine.claims.score import schema
 from recombine.claims.store import Store
 from recombine.runs.discover import shelves
+from recombine_papers.brady2024.objects_scenes import THREE
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,10 +11,11 @@ import torch
 from recombine.base.error import Refused
 from recombine.base.registry import FIGURES, MODELS, first_line
 from recombine.claims.claim import CLAIMS, MISSING
+from recombine.claims.declared import schema
 from recombine.claims.experiment import EXPERIMENTS, SIZES
 from recombine.claims.judge import judge
 from recombine.claims.record import DONE, identify
-from recombine.claims.score import declared, schema
+from recombine.claims.score import declared
 from recombine.measures.observed import DIAGNOSTICS, observe
 from recombine.models.decoders import mlp
 from recombine.plots.panel import Figure

@@ -1,7 +1,5 @@
 """The public names; `recombine/__init__.py` loads each from here when it is first used."""
 
-from recombine_papers.wiedemer2023.theorem import check_assumptions as check_assumptions
-
 from recombine.audits.audit import Audit as Audit
 from recombine.audits.audit import audit as audit
 from recombine.audits.representation import representation as representation
@@ -88,5 +86,6 @@ from recombine.training.fit import cosine as cosine
 from recombine.training.fit import fit as fit
 from recombine.training.fit import warm_up as warm_up
 from recombine.training.watch import Moment as Moment
+from recombine_papers.wiedemer2023.theorem import check_assumptions as check_assumptions
 
 __version__: str

@@ -6,9 +6,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
-from recombine_papers.brady2024.generators import ORDERS
-from recombine_papers.brady2024.interacting import generator, interacting, space
-from recombine_papers.lippl2025.symbolic import addition
 from torch import nn
 
 from recombine.base.error import Refused
@@ -18,6 +15,9 @@ from recombine.measures.observed import observe
 from recombine.measures.shares import apart, dispersion
 from recombine.models.decoders import mlp
 from recombine.spaces.sets import box
+from recombine_papers.brady2024.generators import ORDERS
+from recombine_papers.brady2024.interacting import generator, interacting, space
+from recombine_papers.lippl2025.symbolic import addition
 
 BLOCKS = [[0, 1], [2, 3, 4]]
 

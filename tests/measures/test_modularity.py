@@ -5,17 +5,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from recombine_papers.qian2025.disturbed import (
-    errors,
-    forgetting,
-    influence,
-    noise_curve,
-    noisy,
-    prune,
-    shift_errors,
-    two_modes,
-)
-from recombine_papers.qian2025.independent import independent_sines
 from scipy.linalg import block_diag
 from sklearn.cluster import SpectralClustering
 from sklearn.metrics import adjusted_rand_score
@@ -39,6 +28,17 @@ from recombine.measures.observed import observe, predict
 from recombine.models.modular import fully_connected, pre_modular
 from recombine.spaces.sets import everything
 from recombine.tasks.task import Data
+from recombine_papers.qian2025.disturbed import (
+    errors,
+    forgetting,
+    influence,
+    noise_curve,
+    noisy,
+    prune,
+    shift_errors,
+    two_modes,
+)
+from recombine_papers.qian2025.independent import independent_sines
 
 
 def blocks(k=4, size=8, seed=0):

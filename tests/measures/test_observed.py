@@ -12,8 +12,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor, nn
 
 from recombine.base.error import Refused
+from recombine.claims.declared import schema
 from recombine.claims.experiment import EXPERIMENTS
-from recombine.claims.score import Score, schema
+from recombine.claims.score import Score
 from recombine.measures.observed import DIAGNOSTICS, Observed, diagnostic, measure, observe
 from recombine.models.decoders import mlp
 from recombine.tasks.bumps import bumps, hole

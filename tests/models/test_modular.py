@@ -3,13 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from recombine_papers.qian2025.independent import (
-    gaussian_hill,
-    independent_lines,
-    independent_sines,
-    sine_of_sines,
-    sines,
-)
 from torch import nn
 
 from recombine.base.error import Refused
@@ -20,6 +13,13 @@ from recombine.penalties import Batch, activity, chain_norm, run_chain, weight_a
 from recombine.spaces.shapes import disk, quadrants, tiles
 from recombine.spaces.space import cube, grid
 from recombine.training.fit import fit
+from recombine_papers.qian2025.independent import (
+    gaussian_hill,
+    independent_lines,
+    independent_sines,
+    sine_of_sines,
+    sines,
+)
 
 
 def examples(count=4, n=50):

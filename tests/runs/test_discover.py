@@ -3,19 +3,24 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import recombine_papers
+from recombine.base import plugins as base
 from recombine.base import registry
 from recombine.base.error import Refused
 from recombine.base.registry import FIGURES, MODELS
 from recombine.claims.claim import CLAIMS
+from recombine.claims.declared import indexed, schema
 from recombine.claims.experiment import EXPERIMENTS
-from recombine.claims.score import Score, schema
+from recombine.claims.score import Score
 from recombine.measures.observed import DIAGNOSTICS
 from recombine.runs import discover
 from recombine.runs.discover import find
-from recombine.runs.listing import INDEX, KINDS, entries, load_scores, text
+from recombine.runs.listing import KINDS, entries, text
 
 MINE = """
 from dataclasses import dataclass
@@ -74,8 +79,8 @@ def write(folder, name, source=MINE):
 
 def install(monkeypatch, *plugins):
     """Pretend that packages with these plugins are installed."""
-    points = discover._entry_points()
-    monkeypatch.setattr(discover, "_entry_points", lambda: (*points, *plugins))
+    known = base.plugins()
+    monkeypatch.setattr(base, "plugins", lambda: (*known, *(base.Plugin(*p) for p in plugins)))
 
 
 def test_a_file_offers_everything_a_paper_does(tmp_path):
@@ -179,39 +184,30 @@ def test_two_files_of_one_name_are_refused(tmp_path):
         discover.load_plugin(str(write(tmp_path / "b", "my_lab")))
 
 
-def test_papers_and_the_lab_are_found_without_metadata(monkeypatch):
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [])
-    points = discover._entry_points.__wrapped__()
-    assert [name for name, *_ in points] == sorted(["lab", *(path.name for path in papers())])
+def test_every_paper_and_the_lab_are_declared_as_plugins():
+    declared = {plugin.module: plugin for plugin in base.plugins()}
+    assert declared["recombine.lab.painted"].source == "recombine"
+    for folder in Path(recombine_papers.__file__).parent.iterdir():
+        if (folder / "__init__.py").is_file():
+            assert declared[f"recombine_papers.{folder.name}"].source == "recombine-papers"
     assert not discover.foreign()
 
 
-def papers():
-    return [p for p in discover.PAPERS.iterdir() if (p / "__init__.py").is_file()]
-
-
-def test_papers_and_the_lab_are_declared_as_plugins():
-    declared = (INDEX.parents[2] / "pyproject.toml").read_text()
-    assert '\nlab = "recombine.lab.painted"\n' in declared
-    for path in papers():
-        assert f'\n{path.name} = "recombine_papers.{path.name}"\n' in declared
-
-
-def test_the_index_is_up_to_date():
+@pytest.mark.parametrize("path", base.files("index.json"), ids=lambda path: path.parent.name)
+def test_an_index_is_up_to_date(path):
     """After a change of names or sentences: `make index`."""
-    assert text() == INDEX.read_text("utf-8")
+    assert text(path.parent.name) == path.read_text("utf-8")
 
 
-def test_the_index_declares_the_scores_of_every_diagnostic(monkeypatch):
-    monkeypatch.setitem(registry._REGISTRIES, "score", {})
-    load_scores()
-    assert registry.registry("score") == {n: entry.scores for n, entry in DIAGNOSTICS.items()}
+def test_the_indexes_declare_the_scores_of_every_diagnostic():
+    assert indexed() == {n: entry.scores for n, entry in DIAGNOSTICS.items()}
 
 
-def test_a_score_that_the_index_lacks_is_found_among_diagnostics(monkeypatch):
-    monkeypatch.setitem(registry._REGISTRIES, "score", {"old": (Score("old"),)})
-    assert schema("risk_ood").better == "lower"
-    assert schema("of_nobody") is None
+def test_a_score_that_no_index_has_is_found_among_diagnostics(monkeypatch):
+    new = SimpleNamespace(scores=(Score("surely_new", better="lower"),))
+    assert schema("surely_new") is None
+    monkeypatch.setitem(DIAGNOSTICS, "new", new)
+    assert schema("surely_new").better == "lower"
 
 
 def test_listing_and_refusing_a_typo_do_not_load_torch():

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from recombine_papers.lippl2025 import leak
 
 from recombine.base.error import Refused
 from recombine.theory.conjunction import conjunctions, indicators, solvable, values
 from recombine.theory.kernel import Kernel, by_overlap, by_salience, by_set, random_network, subsets
 from recombine.theory.solve import margin, regress, svr
+from recombine_papers.lippl2025 import leak
 
 RELU = 0.4264  # S(1;2) of one ReLU layer
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recombine_papers.lippl2025 import leak
 
 from recombine.base.error import Refused
 from recombine.theory.groups import group
 from recombine.theory.kernel import Kernel, by_overlap, by_salience, random_network, subsets
 from recombine.theory.solve import METHODS, margin, regress, svr
 from recombine.theory.symmetry import cells, quotient
+from recombine_papers.lippl2025 import leak
 
 
 def grid(*levels):

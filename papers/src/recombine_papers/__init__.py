@@ -1,1 +1,3 @@
-"""One package per paper: its experiments, claims and figures; no paper imports another."""
+"""One package per paper, with its tasks, measures, experiments, claims and figures."""
+
+__version__ = "0.2.0"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from recombine_papers.brady2024.album import ALBUMS, Album, album
 
 from recombine.base.error import Refused
 from recombine.tasks.scenes import scene_labels, scenes
+from recombine_papers.brady2024.album import ALBUMS, Album, album
 
 
 @pytest.fixture

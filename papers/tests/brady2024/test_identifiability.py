@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from recombine_papers.brady2024.identifiability import slot_identifiability, slot_table
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
 
 from recombine.base.error import Refused
+from recombine_papers.brady2024.identifiability import slot_identifiability, slot_table
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+
+from recombine.base.error import Refused
 from recombine_papers.brady2024.independence import (
     form_parts,
     inseparable,
@@ -12,8 +14,6 @@ from recombine_papers.brady2024.independence import (
     sufficient_independence,
 )
 from recombine_papers.brady2024.interacting import generator, space
-
-from recombine.base.error import Refused
 
 
 def rows_split(rows):

@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import adjusted_rand_score
+from torch.func import jacrev, vmap
+
+from recombine.base.error import Refused
+from recombine.models.transformer import transformer_autoencoder
+from recombine.tasks.task import Data
 from recombine_papers.brady2024.jacobians import (
     j_ari,
     jis,
@@ -11,12 +17,6 @@ from recombine_papers.brady2024.jacobians import (
     slot_shares,
     slot_slopes,
 )
-from sklearn.metrics import adjusted_rand_score
-from torch.func import jacrev, vmap
-
-from recombine.base.error import Refused
-from recombine.models.transformer import transformer_autoencoder
-from recombine.tasks.task import Data
 
 TINY = {"channels": 8, "width": 8, "query": 8, "inner": 8, "hidden": (8, 8), "drawing": (8,)}
 

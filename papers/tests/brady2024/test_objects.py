@@ -5,6 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+from torch.func import vmap
+
+from recombine.base.error import Refused
+from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.record import Record, jsonable
+from recombine.maps.slots import Slotted
 from recombine_papers.brady2024 import objects_claims
 from recombine_papers.brady2024.figures.objects import label, scores_by_penalty
 from recombine_papers.brady2024.jacobians import j_ari, jis, slot_maps
@@ -27,13 +34,6 @@ from recombine_papers.brady2024.objects_training import (
     penalties,
     recombined,
 )
-from torch import Tensor
-from torch.func import vmap
-
-from recombine.base.error import Refused
-from recombine.claims.experiment import EXPERIMENTS
-from recombine.claims.record import Record, jsonable
-from recombine.maps.slots import Slotted
 
 SMOKE = EXPERIMENTS["brady2024.objects"].configure("smoke")
 SMALL = replace(Ablation(), shown=32, asked=24, looked=16, mixed=24)

@@ -6,6 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.func import jacfwd, vmap
+
+from recombine.base.error import Refused
+from recombine.maps.slots import Smooth
+from recombine.penalties import Batch, interaction
 from recombine_papers.brady2024.block_vectors import KINDS, block_space, block_vectors, generator
 from recombine_papers.brady2024.vectors import APART, HIDDEN, Blocks, shown
 from recombine_papers.brady2024.vectors_training import (
@@ -16,12 +22,6 @@ from recombine_papers.brady2024.vectors_training import (
     shares,
     vectors,
 )
-from torch import nn
-from torch.func import jacfwd, vmap
-
-from recombine.base.error import Refused
-from recombine.maps.slots import Smooth
-from recombine.penalties import Batch, interaction
 
 
 def tensor(f, z, order):

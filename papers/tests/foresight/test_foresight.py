@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+
+from recombine.claims.claim import CLAIMS
+from recombine.tables.datasets import dataset
 from recombine_papers.foresight import collecting, real, synthetic
 from recombine_papers.foresight.rivals import RIVALS, auroc, fit_rivals, forest_deviation
 from recombine_papers.foresight.worlds import (
@@ -13,9 +16,6 @@ from recombine_papers.foresight.worlds import (
     draw_target,
     table_of,
 )
-
-from recombine.claims.claim import CLAIMS
-from recombine.tables.datasets import dataset
 
 
 @pytest.mark.parametrize(("shape", "support"), WORLDS)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recombine_papers.liang2025.hidden_square import Square
-from recombine_papers.liang2025.hidden_square_training import hidden_square, worlds
 
 from recombine.base.error import Refused
 from recombine.measures.factorization import kernel_risk
 from recombine.measures.observed import Observed
 from recombine.spaces.support import NotCompositional
+from recombine_papers.liang2025.hidden_square import Square
+from recombine_papers.liang2025.hidden_square_training import hidden_square, worlds
 
 TINY = Square(side=7, steps=12, width=8, channels=2, depth=1, batch=8)
 RENDERED = replace(TINY, decoder="low_rank", encoding="one_hot")

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from recombine_papers.liang2025.figures import hidden_square as pictures
-from recombine_papers.liang2025.hidden_square import Square
 
 from recombine.claims.record import Record, jsonable
 from recombine.plots import plot
 from recombine.plots.panel import Figure
+from recombine_papers.liang2025.figures import hidden_square as pictures
+from recombine_papers.liang2025.hidden_square import Square
 
 ALL = (pictures.error_maps, pictures.embeddings, pictures.volume_maps, pictures.spectra)
 

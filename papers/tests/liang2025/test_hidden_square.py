@@ -1,10 +1,10 @@
 """Holes that the task of the hidden square refuses or warns of."""
 
 import pytest
-from recombine_papers.liang2025.hidden_square import Square
-from recombine_papers.liang2025.hidden_square_training import worlds
 
 from recombine.spaces.support import NotCompositional
+from recombine_papers.liang2025.hidden_square import Square
+from recombine_papers.liang2025.hidden_square_training import worlds
 
 
 @pytest.mark.parametrize("stripes", [0.0, 0.5])

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from recombine_papers.liang2025.reading import Reading
-from recombine_papers.liang2025.reading_training import decoded, reading, reading_scores
 
 from recombine.measures.observed import Observed
 from recombine.tasks.bumps import bumps, hole
+from recombine_papers.liang2025.reading import Reading
+from recombine_papers.liang2025.reading_training import decoded, reading, reading_scores
 
 
 def observed(encoding: str = "population", side: int = 14) -> Observed:

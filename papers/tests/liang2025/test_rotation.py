@@ -5,6 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.ndimage import rotate
+
+from recombine.base.error import Refused
+from recombine.measures.observed import Observed
+from recombine.models.decoders import upsampler
+from recombine.tasks.banks.bank import Bank, digits
+from recombine.tasks.bumps import bumps
+from recombine.tasks.task import Data
 from recombine_papers.liang2025.crossfade import (
     angle,
     apart,
@@ -17,14 +25,6 @@ from recombine_papers.liang2025.crossfade import (
 from recombine_papers.liang2025.rotated_digits import enlarge, exemplars, rotations, turn
 from recombine_papers.liang2025.rotation import Turning
 from recombine_papers.liang2025.rotation_training import drawing_loss, rotation, strip, world
-from scipy.ndimage import rotate
-
-from recombine.base.error import Refused
-from recombine.measures.observed import Observed
-from recombine.models.decoders import upsampler
-from recombine.tasks.banks.bank import Bank, digits
-from recombine.tasks.bumps import bumps
-from recombine.tasks.task import Data
 
 ANGLES = (0.0, 7.3, 45.0, 90.0, 133.7, 180.0, 200.2, 270.0, 359.9)
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from recombine_papers.liang2025 import scaling
 from scipy.stats import linregress, t
 
 from recombine.base.error import Refused
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, OPEN, Evidence, decide
 from recombine.claims.growth import Least, exponential, least, power, settle
 from recombine.claims.record import Record
+from recombine_papers.liang2025 import scaling
 
 
 @given(st.integers(1, 3000), st.integers(1, 50), st.integers(50, 2000), st.floats(1.0, 3.0))

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from recombine_papers.lippl2025 import kernels, puzzles, symbolic
 
 from recombine.theory.kernel import by_overlap, random_network
+from recombine_papers.lippl2025 import kernels, puzzles, symbolic
 
 CONTEXTS = [symbolic.tables(symbolic.context(), symbolic.context_support(k)) for k in (1, 2, 3)]
 

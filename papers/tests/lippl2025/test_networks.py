@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from recombine_papers.lippl2025 import images, networks
 
 from recombine.claims.record import Record
 from recombine.tasks.task import Data
+from recombine_papers.lippl2025 import images, networks
 
 
 def test_shares_of_conjunctions_sum_to_one():

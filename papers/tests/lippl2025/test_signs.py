@@ -5,6 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
+from recombine.base.error import Refused
+from recombine.measures.observed import Observed
+from recombine.spaces.sets import box
+from recombine.spaces.space import grid
+from recombine.tasks.task import Task
 from recombine_papers.lippl2025.signs import (
     accuracy,
     additivity_r2,
@@ -13,13 +20,6 @@ from recombine_papers.lippl2025.signs import (
     magnitudes,
     slope,
 )
-from torch import nn
-
-from recombine.base.error import Refused
-from recombine.measures.observed import Observed
-from recombine.spaces.sets import box
-from recombine.spaces.space import grid
-from recombine.tasks.task import Task
 
 
 def points(*levels: int) -> np.ndarray:

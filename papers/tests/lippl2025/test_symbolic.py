@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from recombine_papers.lippl2025 import symbolic as s
-from recombine_papers.lippl2025.digit_addition import digit_addition, pictures
 
 from recombine.base.error import Refused
 from recombine.spaces.sets import everything
@@ -10,6 +8,8 @@ from recombine.spaces.space import cube, grid
 from recombine.spaces.support import NotCompositional
 from recombine.tasks.banks.bank import Bank, digits
 from recombine.tasks.task import Task
+from recombine_papers.lippl2025 import symbolic as s
+from recombine_papers.lippl2025.digit_addition import digit_addition, pictures
 
 
 def counts(task, support, query=None):

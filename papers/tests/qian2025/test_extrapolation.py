@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from recombine_papers.qian2025 import depth as deep
-from recombine_papers.qian2025 import extrapolation as far
-from recombine_papers.qian2025.independent import independent_sines
 from sklearn.linear_model import LinearRegression
 
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, Evidence
 from recombine.claims.record import Record
 from recombine.models.modular import pre_modular
+from recombine_papers.qian2025 import depth as deep
+from recombine_papers.qian2025 import extrapolation as far
+from recombine_papers.qian2025.independent import independent_sines
 
 
 def small(**fields):

@@ -5,9 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from recombine_papers.qian2025.figures.modules import label
-from recombine_papers.qian2025.modules import Parts
-from recombine_papers.qian2025.modules_training import disturbed, graphs, modules, penalties, world
 from torch import nn
 
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, MISSING, Evidence
@@ -16,6 +13,9 @@ from recombine.measures.modularity import layer_modules
 from recombine.models.modular import fully_connected
 from recombine.penalties import Batch
 from recombine.spaces.sets import everything
+from recombine_papers.qian2025.figures.modules import label
+from recombine_papers.qian2025.modules import Parts
+from recombine_papers.qian2025.modules_training import disturbed, graphs, modules, penalties, world
 
 SMALL = Parts(steps=30, samples=100, batch=50, width=8)
 

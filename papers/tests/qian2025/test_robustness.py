@@ -5,11 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from recombine_papers.qian2025 import elsewhere
-from recombine_papers.qian2025 import robustness as robust
-from recombine_papers.qian2025.disturbed import errors
-from recombine_papers.qian2025.figures.elsewhere import chosen
-from recombine_papers.qian2025.independent import independent_sines
 from torch import nn
 
 from recombine.base.error import Refused
@@ -21,6 +16,11 @@ from recombine.models.modular import fully_connected, separate
 from recombine.penalties import Batch, chain_norm
 from recombine.spaces.sets import everything
 from recombine.tasks.task import Data
+from recombine_papers.qian2025 import elsewhere
+from recombine_papers.qian2025 import robustness as robust
+from recombine_papers.qian2025.disturbed import errors
+from recombine_papers.qian2025.figures.elsewhere import chosen
+from recombine_papers.qian2025.independent import independent_sines
 
 SMALL = robust.Disturbed(steps=20, samples=100, batch=50, width=8, again=40)
 

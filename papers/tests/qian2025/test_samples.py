@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from recombine_papers.qian2025 import elsewhere, samples
-from recombine_papers.qian2025.independent import sines
 from scipy.stats import linregress
 from torch import nn
 
@@ -13,6 +11,8 @@ from recombine.claims.claim import FAILS, HOLDS, OPEN, Evidence
 from recombine.claims.growth import Least
 from recombine.claims.record import Record
 from recombine.penalties import Batch
+from recombine_papers.qian2025 import elsewhere, samples
+from recombine_papers.qian2025.independent import sines
 
 
 def test_every_set_repeats_the_first_samples_equally_often():

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from recombine_papers.wiedemer2023.marginal import compositional, missing, pieces
-from recombine_papers.wiedemer2023.partners import search
 
 from recombine.base.error import Refused
 from recombine.spaces.sets import Band, band, box, cross, everything, table, values
@@ -13,6 +11,8 @@ from recombine.spaces.shapes import axes, diagonal, disk, quadrants, tiles
 from recombine.spaces.space import Factor, Space, cube, grid
 from recombine.spaces.support import Support, reject
 from recombine.tasks.layouts import Apart, Planes, Ring
+from recombine_papers.wiedemer2023.marginal import compositional, missing, pieces
+from recombine_papers.wiedemer2023.partners import search
 
 SQUARE = cube(a=1, b=1)
 SIGNED = Space((Factor("a", low=-1), Factor("b", low=-1)))

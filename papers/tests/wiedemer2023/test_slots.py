@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from recombine_papers.wiedemer2023.slots import Scenes, look
-from recombine_papers.wiedemer2023.slots_training import by_drawing, recombine
 from torch import Tensor, nn
 from torch.func import vmap
 
@@ -15,6 +13,8 @@ from recombine.maps.slots import Layered
 from recombine.measures.slots import Latents, Readout, by_slot
 from recombine.runs.run import execute
 from recombine.tasks.scenes import scene_data, scene_latents, scene_support, scenes
+from recombine_papers.wiedemer2023.slots import Scenes, look
+from recombine_papers.wiedemer2023.slots_training import by_drawing, recombine
 
 
 def reader(latents: int) -> Readout:

@@ -7,14 +7,14 @@ import pytest
 import torch
 from benchmarks.pillow import corners
 from PIL import Image, ImageDraw
-from recombine_papers.wiedemer2023 import sprites as wiedemer
-from recombine_papers.wiedemer2023.sprites_claims import same_size
 
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, OPEN
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.judge import judge
 from recombine.claims.record import Record, identify
 from recombine.measures.observed import Observed
+from recombine_papers.wiedemer2023 import sprites as wiedemer
+from recombine_papers.wiedemer2023.sprites_claims import same_size
 
 ENTRY = EXPERIMENTS["wiedemer2023.sprites"]
 NAMES = [name for name, c in CLAIMS.items() if c.experiment == ENTRY.name]

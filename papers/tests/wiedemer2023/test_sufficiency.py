@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from recombine_papers.wiedemer2023.sufficiency import jacobians, rank, sufficiency
-from recombine_papers.wiedemer2023.theorem import check_assumptions, reconstruct
 from torch import nn
 
 from recombine.base.error import Refused
@@ -12,6 +10,8 @@ from recombine.maps.compose import Combination, alpha, compose, gated, product, 
 from recombine.spaces.sets import box, cross, everything, values
 from recombine.spaces.shapes import axes
 from recombine.spaces.space import cube
+from recombine_papers.wiedemer2023.sufficiency import jacobians, rank, sufficiency
+from recombine_papers.wiedemer2023.theorem import check_assumptions, reconstruct
 
 SQUARE = cube(a=1, b=1)
 SPRITES = cube(first=5, second=5)

@@ -5,17 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from recombine_papers.wiedemer2023.composed_vectors import (
-    composed_vectors,
-    composition,
-    concatenated_vectors,
-    slot_weights,
-    world,
-)
-from recombine_papers.wiedemer2023.figures.vectors import order_of, place_of, unexplained_by_support
-from recombine_papers.wiedemer2023.sufficiency import sufficiency
-from recombine_papers.wiedemer2023.vectors import PRODUCTS, SUPPORTS, Composed, conditioning
-from recombine_papers.wiedemer2023.vectors_training import shown, vectors
 from torch.nn.functional import linear
 
 from recombine.base.error import Refused
@@ -27,6 +16,17 @@ from recombine.spaces.sets import everything
 from recombine.spaces.shapes import diagonal
 from recombine.spaces.space import cube
 from recombine.training.fit import fit
+from recombine_papers.wiedemer2023.composed_vectors import (
+    composed_vectors,
+    composition,
+    concatenated_vectors,
+    slot_weights,
+    world,
+)
+from recombine_papers.wiedemer2023.figures.vectors import order_of, place_of, unexplained_by_support
+from recombine_papers.wiedemer2023.sufficiency import sufficiency
+from recombine_papers.wiedemer2023.vectors import PRODUCTS, SUPPORTS, Composed, conditioning
+from recombine_papers.wiedemer2023.vectors_training import shown, vectors
 
 CORNER, CENTER = SUPPORTS["corner"], SUPPORTS["center"]
 

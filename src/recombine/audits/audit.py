@@ -17,9 +17,9 @@ from recombine.audits.models import from_model, from_observed, from_predictions
 from recombine.audits.reasons import reasons
 from recombine.audits.referee import referee
 from recombine.audits.sample import Sample, Score, finite_rows
+from recombine.base.door import behind
 from recombine.base.error import Refused
 from recombine.base.show import shown
-from recombine.measures.layers import inside
 from recombine.spaces.space import Mask
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Array
@@ -97,7 +97,7 @@ def audit(
         _without(names, "Without a model, the target is a column", "inputs", "targets")
         sample = from_predictions(data, prediction=prediction, **columns)
     answer = judge(sample, score=score, tolerance=tolerance, budget=budget, seed=seed)
-    more = inside(sample, model if observed else None, seed=seed)
+    more = behind("inside")(sample, model if observed else None, seed=seed)
     return replace(answer, reasons=(*answer.reasons, *more))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from recombine.audits.rows import listed, marked, rows_of
 from recombine.audits.sample import Sample, array_of, check_finite, check_rows, described
+from recombine.base.door import behind
 from recombine.base.error import Refused
-from recombine.measures.layers import tensor_of
 from recombine.spaces.space import Mask
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import class_numbers
@@ -185,13 +185,11 @@ def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
 
 
 def _run(model: Any, inputs: Any, rows: int) -> Any:
-    from recombine.measures.observed import predict
-
-    x = tensor_of(inputs, model)
+    x = behind("tensor_of")(inputs, model)
     check_rows(tuple(x.shape), rows, "The inputs have", "give one per row")
     if not is_module(model) and hasattr(model, "predict"):  # which may return names of classes
         return _counted(model.predict(x.flatten(1).cpu().numpy()), rows)
-    return _counted(predict(model, x).cpu().numpy(), rows)
+    return _counted(behind("predict")(model, x).cpu().numpy(), rows)
 
 
 def _counted(answers: Any, rows: int) -> Any:

@@ -1,1 +1,1 @@
-"""Spaces, supports, tasks, diagnostics, experiments and claims, and their shared helpers."""
+"""What everything else stands on: refusals, registries, files, and the doors to what is optional."""

@@ -31,6 +31,11 @@ FIGURES: dict[str, Callable[..., Any]] = registry("figure")  # "experiment: figu
 NAMES: dict[str, Callable[..., str]] = registry("name")  # of conditions, by experiment
 
 
+def origin(kind: str, name: str) -> str:
+    """Name the module that registered an entry."""
+    return _MODULES[kind, name]
+
+
 @contextmanager
 def unchanged_on_error() -> Iterator[None]:
     """Undo the registrations of a block that raises."""

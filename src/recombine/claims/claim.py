@@ -23,12 +23,12 @@ import numpy as np
 
 from recombine.base.error import Refused, nearest
 from recombine.base.registry import F, enter, first_line, registry
+from recombine.claims.declared import is_share
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.outcome import FAILS as FAILS
 from recombine.claims.outcome import HOLDS as HOLDS
 from recombine.claims.outcome import MISSING as MISSING
 from recombine.claims.outcome import OPEN as OPEN
-from recombine.claims.score import is_share
 from recombine.claims.verdict import LEAST as LEAST
 from recombine.claims.verdict import Verdict as Verdict
 from recombine.claims.verdict import decide as decide

@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recombine.base import plugins
 from recombine.base.error import Refused
 
 if TYPE_CHECKING:
     from recombine.claims.judge import Judged
-
-PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -81,22 +80,36 @@ def duration(seconds: float) -> str:
 
 @cache
 def published() -> Published:
-    """Read the published verdicts."""
-    return Published(
-        **json.loads((PACKAGE / "papers" / "published.json").read_text(encoding="utf-8"))
-    )
+    """Read the published verdicts of all installed packages."""
+    total = Published({}, {}, [])
+    for path in plugins.files("published.json"):
+        more = Published(**json.loads(path.read_text(encoding="utf-8")))
+        total = Published(
+            {**total.claims, **more.claims},
+            {**total.seconds, **more.seconds},
+            list(dict.fromkeys([*total.processors, *more.processors])),
+            {**total.runs, **more.runs},
+            {**total.scores, **more.scores},
+        )
+    return total
 
 
 def shipped() -> Path:
     """Return the folder of the records behind the published verdicts.
 
-    A wheel has them inside the package; a checkout has them in its folder `results`.
+    A wheel has them inside the package; a checkout has them in the folder `results` beside `src`.
     """
-    folders = [PACKAGE / "results", PACKAGE.parents[1] / "results"]
+    homes = [path.parent for path in plugins.files("published.json")]
+    if not homes:
+        raise Refused(
+            "No installed package has published verdicts. Those of the papers come with: "
+            "pip install recombine-papers"
+        )
+    folders = [folder / "results" for home in homes for folder in (home, home.parents[1])]
     for folder in folders:
         if folder.is_dir():
             return folder
     raise Refused(
-        f"The published records are missing: neither {folders[0]} nor {folders[1]} exists. "
-        "Install recombine from its wheel, or work in a checkout."
+        f"The published records are missing: neither {' nor '.join(map(str, folders))} exists. "
+        "Install the package from its wheel, or work in a checkout."
     )

@@ -8,8 +8,6 @@ from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from recombine.base.error import Refused, nearest
-from recombine.base.registry import registry
-from recombine.runs.discover import shelves
 
 Better = Literal["lower", "higher", ""]
 Draw = Literal["number", "map", "curve", "matrix", "images", "none"]
@@ -89,28 +87,3 @@ def spelled(name: str) -> str:
     """
     words = [ACRONYMS.get(word, word) for word in name.split("_")]
     return ACRONYMS.get(name) or " ".join(words)
-
-
-def is_share(name: str, experiment: str = "") -> bool:
-    """Return whether a score is declared as a share of cases."""
-    score = schema(name, experiment)
-    return score is not None and score.share
-
-
-def schema(name: str, experiment: str = "") -> Score | None:
-    """Look up what a stored number or array means; None if nothing declares it.
-
-    The experiment's declarations come before those of all registered diagnostics.
-    """
-    if experiment:
-        shelves("experiment")
-        entry = registry("experiment").get(experiment)
-        if entry is not None and (score := declared(name, entry.scores)):
-            return score
-    for shelf in ("score", "diagnostic"):  # the index first: importing diagnostics is slow
-        shelves(shelf)
-        imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
-        scores = (registry("score") | imported).values()
-        if score := declared(name, [s for group in scores for s in group]):
-            return score
-    return None

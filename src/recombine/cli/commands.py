@@ -372,9 +372,9 @@ def _executor(options: ManyRunsOptions) -> Iterator[tuple[Executor | None, int]]
     """Open the executor that the options name; also return how many jobs it runs at a time."""
     import os
 
+    from recombine.base.door import behind
     from recombine.runs.discover import files
     from recombine.runs.executors import dask, local
-    from recombine.training.device import check_device
 
     if options.workers < 0:
         raise Refused(f"--workers needs n >= 1, or 0 for all cores; got {options.workers}.")
@@ -382,7 +382,7 @@ def _executor(options: ManyRunsOptions) -> Iterator[tuple[Executor | None, int]]
         with dask(options.dask, files=files()) as executor:
             yield executor, os.cpu_count() or 1
         return
-    check_device(options.device)
+    behind("check_device")(options.device)
     workers = options.workers or os.cpu_count() or 1
     with local(workers) as pool:
         yield pool, workers

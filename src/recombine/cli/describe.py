@@ -80,7 +80,7 @@ def sentence(record: Record) -> str:
 
 def groups(record: Record) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     """Group all scores: held-in, held-out and other, each as (name, value, meaning)."""
-    from recombine.claims.score import schema
+    from recombine.claims.declared import schema
 
     sides = {"held-in": "_id", "held-out": "_ood", "other": ""}
     names = sorted(record.scores)

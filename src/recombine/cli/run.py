@@ -17,6 +17,7 @@ def run(words: list[str]) -> int:
     """Run an experiment, or the runs of a claim, with one seed: `run NAME --field value`."""
     from dataclasses import asdict
 
+    from recombine.base.door import behind
     from recombine.claims.claim import CLAIMS
     from recombine.claims.record import DONE
     from recombine.claims.store import Store
@@ -24,7 +25,6 @@ def run(words: list[str]) -> int:
     from recombine.cli.options import RunOptions
     from recombine.cli.terminal import print_json, progress, say, show_run, warn
     from recombine.runs.sweep import sweep
-    from recombine.training.device import check_device
 
     experiment, claim, words = experiment_of(words, "run", summary(run), claims=True)
     size = size_of(words)
@@ -36,7 +36,7 @@ def run(words: list[str]) -> int:
     parsed = parse(kind, words, usage, summary(run), default=kind(base, RunOptions()))
     options = parsed.command
     configs = _changed(configs, base, parsed.experiment)
-    check_device(options.device)
+    behind("check_device")(options.device)
     with progress(experiment.name, quiet=options.json) as watch:
         records = sweep(
             experiment,

@@ -251,7 +251,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     """Print one row per config: means and intervals over seeds."""
     from rich.table import Table
 
-    from recombine.claims.score import is_share
+    from recombine.claims.declared import is_share
     from recombine.plots.numbers import mean, mean_span
     from recombine.report.columns import short_list
     from recombine.report.conditions import varying

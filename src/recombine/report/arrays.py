@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from recombine.claims.declared import schema
 from recombine.claims.record import Record
-from recombine.claims.score import Score, schema
+from recombine.claims.score import Score
 from recombine.plots.curves import curves
 from recombine.plots.grid import plane
 from recombine.plots.maps import TOP, Images, color_key, heat_map, images

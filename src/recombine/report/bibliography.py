@@ -6,10 +6,9 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-PAPERS = Path(__file__).parents[1] / "papers"
+from recombine.base import plugins
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,12 @@ class Paper:
 @cache
 def papers() -> dict[str, Paper]:
     """Read all papers; the keys are the names of their packages."""
-    text = (PAPERS / "papers.toml").read_text(encoding="utf-8")
-    return {key: _paper(key, entry) for key, entry in tomllib.loads(text).items()}
+    entries = {
+        key: entry
+        for path in plugins.files("papers.toml")
+        for key, entry in tomllib.loads(path.read_text(encoding="utf-8")).items()
+    }
+    return {key: _paper(key, entry) for key, entry in entries.items()}
 
 
 def _paper(key: str, entry: dict[str, Any]) -> Paper:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from recombine.claims.claim import Claim, Rule, terms
-from recombine.claims.score import Score, schema, spelled
+from recombine.claims.declared import schema
+from recombine.claims.score import Score, spelled
 from recombine.plots.chart import strip, strip_axis
 from recombine.plots.numbers import mean, mean_span
 from recombine.plots.scale import scale_of

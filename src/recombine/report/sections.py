@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 
 from recombine.base.registry import FIGURES, first_line
 from recombine.claims.claim import Claim
+from recombine.claims.declared import is_share
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.record import DONE, Record, last_line
-from recombine.claims.score import is_share
 from recombine.claims.store import Damaged, Store
 from recombine.plots.curves import curves
 from recombine.plots.numbers import mean, mean_span

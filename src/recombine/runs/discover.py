@@ -8,33 +8,14 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recombine.base import registry
+from recombine.base import door, plugins, registry
 from recombine.base.error import Refused, nearest
-from recombine.base.registry import registry
-
-PLUGINS = "recombine.runs.discover:load"
-SHELVES = {
-    "task": "recombine.tasks",
-    "model": "recombine.models",
-    "diagnostic": "recombine.measures",
-    "score": "recombine.runs.listing:load_scores",
-    "experiment": PLUGINS,
-    "claim": PLUGINS,
-}
-
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "recombine.plugins"  # of entry points
-PAPERS = Path(__file__).parents[1] / "papers"
+from recombine.base.plugins import Plugin
 
 Note = Callable[[str], None]
 
@@ -55,41 +36,22 @@ def load(note: Note | None = None) -> None:
                 note(f"Plugin {name!r} of {source} is left out: {problem}")
 
 
-@cache
-def _entry_points() -> tuple[tuple[str, str, str], ...]:
-    from importlib.metadata import entry_points
-
-    points = [(p.name, p.module, _distribution(p)) for p in entry_points(group=GROUP)]
-    built_in = [  # where metadata is old or missing
-        ("lab", "recombine.lab.painted", "recombine"),
-        *((m.name, f"recombine_papers.{m.name}", "recombine") for m in iter_modules([str(PAPERS)])),
-    ]
-    return tuple(sorted({*points, *built_in}, key=lambda p: (p[2] != "recombine", p[2], p[0])))
-
-
-def _distribution(point: EntryPoint) -> str:
-    """Name the package of an entry point; parse its metadata only if it is not this package."""
-    if point.module.partition(".")[0] == "recombine":
-        return "recombine"
-    return point.dist.name if point.dist else ""
-
-
-def installed(note: Note) -> list[tuple[str, str, str]]:
-    """List installed plugins as (name, module, distribution), those of this package first."""
-    plugins: dict[str, tuple[str, str, str]] = {}
-    for name, module, source in _entry_points():
-        first = plugins.setdefault(name, (name, module, source))
-        if first[1:] != (module, source):
+def installed(note: Note) -> list[Plugin]:
+    """List installed plugins, those of this package first; of two with one name, the first."""
+    known: dict[str, Plugin] = {}
+    for plugin in plugins.plugins():
+        first = known.setdefault(plugin.name, plugin)
+        if first != plugin:
             note(
-                f"Two plugins are called {name!r}, of {first[2]} and {source}; the second is "
-                "ignored. Uninstall one of them."
+                f"Two plugins are called {plugin.name!r}, of {first.source} and {plugin.source}; "
+                "the second is ignored. Uninstall one of them."
             )
-    return list(plugins.values())
+    return list(known.values())
 
 
 def foreign() -> bool:
-    """Return whether there are plugins outside this package, which its index does not list."""
-    return bool(_files or _modules) or any(source != "recombine" for *_, source in _entry_points())
+    """Return whether there are plugins that no index describes."""
+    return bool(_files or _modules) or not all(map(plugins.indexed, plugins.plugins()))
 
 
 def load_plugin(text: str) -> str:
@@ -142,6 +104,8 @@ def _import(module: str) -> None:
                 del sys.modules[name]
         if isinstance(problem, Refused):
             raise
+        if isinstance(problem, ModuleNotFoundError) and problem.name in door.EXTRAS:
+            raise door.not_installed(problem) from None
         raise Refused(
             f"Importing {module!r} raised {type(problem).__name__}: {problem}. Fix or remove it."
         ) from problem
@@ -163,21 +127,38 @@ def load_figures(note: Note | None = None) -> None:
                 (note or warnings.warn)(f"The figures of {package} are left out: {problem}")
 
 
+def load_shelves(note: Note | None = None) -> None:
+    """Import the `shelf` module of every installed plugin: its tasks, models and measures."""
+    load(note)
+    for name, module, source in installed(note or warnings.warn):
+        shelf = f"{module}.shelf"
+        if shelf in sys.modules or not hasattr(sys.modules.get(module), "__path__"):
+            continue
+        if find_spec(shelf):
+            try:
+                _import(shelf)
+            except Refused as problem:
+                (note or warnings.warn)(f"What {name!r} of {source} brings is left out: {problem}")
+
+
 def shelves(*kinds: str) -> None:
-    """Fill the registries of these kinds (default: all)."""
-    for shelf in dict.fromkeys(SHELVES[kind] for kind in kinds or SHELVES):
-        module, _, function = shelf.partition(":")
-        package = import_module(module)
-        if function:
-            getattr(package, function)()
+    """Fill the registries of these kinds (default: all) with what is installed."""
+    chosen = kinds or (*door.SHELVES, "experiment")
+    for kind in chosen:
+        if kind in door.SHELVES:
+            door.load(door.SHELVES[kind])
+    load_shelves() if {*chosen} & {*door.SHELVES} else load()
 
 
 def find(kind: str, name: str) -> Any:
     """Look up an entry, importing built-in ones, then plugins; refuse with the nearest names."""
-    known = registry(kind)
-    for shelf in (kind, "experiment"):  # plugins may register any kind
-        if name not in known:
-            shelves(shelf)
+    known = registry.registry(kind)
+    if name not in known and kind in door.SHELVES:
+        door.load(door.SHELVES[kind])
+    if name not in known:
+        load()  # plugins may register any kind
+    if name not in known and kind in door.SHELVES:
+        load_shelves()
     if name not in known:
         raise nearest(kind, name, known)
     return known[name]

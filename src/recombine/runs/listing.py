@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from recombine.base import registry
+from recombine.base import plugins, registry
 from recombine.claims.score import Score
-from recombine.runs.discover import Note, foreign, load, load_figures
+from recombine.runs.discover import Note, foreign, load, load_figures, shelves
 
-INDEX = Path(__file__).parents[1] / "index.json"
 KINDS = ("tasks", "models", "diagnostics", "experiments", "claims", "figures")
 
 Rows = dict[str, list[dict[str, Any]]]  # by kind
@@ -23,40 +21,25 @@ Rows = dict[str, list[dict[str, Any]]]  # by kind
 
 def entries(*kinds: str, note: Note | None = None) -> Rows:
     """Describe the entries of some kinds, importing only plugins outside this package."""
-    rows: Rows = json.loads(INDEX.read_text("utf-8"))
+    rows: Rows = {kind: [] for kind in kinds}
+    for path in plugins.files("index.json"):
+        index = json.loads(path.read_text("utf-8"))
+        for kind in kinds:
+            rows[kind] += index[kind]
     if foreign():
         for kind, more in registered(*kinds, note=note).items():
             known = {row["name"] for row in rows[kind]}
             rows[kind] += [row for row in more if row["name"] not in known]
-    return {kind: rows[kind] for kind in kinds}
+    return rows
 
 
 def registered(*kinds: str, note: Note | None = None) -> Rows:
     """Import everything and describe it."""
     load_figures(note) if "figures" in kinds else load(note)
-    registry.shelves()
+    shelves()
     return {
         kind: [_describe(kind, *item) for item in registry.registry(kind.removesuffix("s")).items()]
         for kind in kinds
-    }
-
-
-def load_scores() -> None:
-    """Register the scores of this package's diagnostics without importing them."""
-    known = registry.registry("score")
-    if not known and INDEX.exists():
-        for name, rows in json.loads(INDEX.read_text("utf-8")).get("scores", {}).items():
-            known[name] = tuple(
-                Score(**row | {"beside": tuple(row.get("beside", ()))}) for row in rows
-            )
-
-
-def scores() -> dict[str, list[dict[str, Any]]]:
-    """Describe the scores of each diagnostic, without empty fields."""
-    registry.shelves("diagnostic")
-    return {
-        name: [{k: v for k, v in asdict(score).items() if v} for score in entry.scores]
-        for name, entry in registry.registry("diagnostic").items()
     }
 
 
@@ -75,17 +58,30 @@ def _describe(kind: str, name: str, entry: Any) -> dict[str, Any]:
     return row
 
 
-def text() -> str:
-    """Write the index of all registered entries, one line per entry."""
+def text(package: str) -> str:
+    """Write the index of what one package registers, one line per entry."""
     plain, lines = partial(json.dumps, ensure_ascii=False), ",\n".join
 
+    def own(kind: str, name: str) -> bool:
+        return registry.origin(kind, name).partition(".")[0] == package
+
     kinds = [
-        f"{plain(kind)}: [\n{lines(map(plain, entries))}\n]"
-        for kind, entries in registered(*KINDS).items()
+        f"{plain(kind)}: [\n{lines(plain(r) for r in rows if own(kind[:-1], r['name']))}\n]"
+        for kind, rows in registered(*KINDS).items()
     ]
-    outputs = lines(f"{plain(name)}: {plain(rows)}" for name, rows in scores().items())
+    outputs = lines(
+        f"{plain(name)}: {plain([_filled(score) for score in entry.scores])}"
+        for name, entry in registry.registry("diagnostic").items()
+        if own("diagnostic", name)
+    )
     return "{\n" + lines([*kinds, f'"scores": {{\n{outputs}\n}}']) + "\n}\n"
 
 
+def _filled(score: Score) -> dict[str, Any]:
+    """Describe a score without its empty fields."""
+    return {key: value for key, value in asdict(score).items() if value}
+
+
 if __name__ == "__main__":
-    INDEX.write_text(text(), "utf-8")
+    for path in plugins.files("index.json"):
+        path.write_text(text(path.parent.name), "utf-8")

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from recombine.base.door import behind
 from recombine.base.error import Refused
 from recombine.claims.experiment import Experiment, Result, check_types
 from recombine.claims.record import DIVERGED, FAILED, Record, ids, jsonable, shape_of
-from recombine.runs.device import DEVICE
-from recombine.training.device import check_device, processor
 
 # Torch's seed and Python's warning filters are per process, so threads (of dask) take turns.
 LOCK = Lock()
@@ -93,10 +92,8 @@ def execute(
     with LOCK:  # an import may change the warning filters, which all threads share
         from threadpoolctl import threadpool_limits
 
-        from recombine.training.cpu import prepare_cpu
-        from recombine.training.fit import PROGRESS
-
-        check_device(device)
+        behind("check_device")(device)
+        prepared = behind("prepared")
     if not seeds:
         raise Refused("execute() needs at least one seed; got none.")
     error, results, notes = "", list[Result](), list[str]()
@@ -111,17 +108,13 @@ def execute(
     with LOCK, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = collect
-        prepare_cpu(threads)
-        progress_token, device_token = PROGRESS.set(progress), DEVICE.set(device)
         wall, cpu = time.perf_counter(), time.process_time()
         try:
-            results = list(experiment.run(cfg, list(seeds)))
+            with prepared(threads, device, progress):
+                results = list(experiment.run(cfg, list(seeds)))
             check_results(experiment.name, results, len(seeds))
         except Exception as problem:
             error = clean("".join(traceback.format_exception(problem))[-MOST_CHARACTERS:])
-        finally:
-            PROGRESS.reset(progress_token)
-            DEVICE.reset(device_token)
     base = Record(
         id="",
         experiment=experiment.name,
@@ -137,7 +130,7 @@ def execute(
         commit=commit(),
         versions=versions(),
         device=device,
-        processor=processor(device),
+        processor=behind("processor")(device),
     )
     names = ids(experiment, cfg, seeds, size)
     records = [replace(base, id=id, seed=s) for id, s in zip(names, seeds, strict=True)]

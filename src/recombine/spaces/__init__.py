@@ -1,0 +1,1 @@
+"""Spaces of factors, and the sets of combinations that are shown in training."""

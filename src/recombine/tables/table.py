@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recombine.base.door import behind
 from recombine.base.error import Refused, nearest
 from recombine.base.show import shown
 from recombine.spaces.sets import table
@@ -144,11 +145,10 @@ class Table:
         Repeats are averaged. Classes are one-hot, or shares where a combination was measured as
         several classes. Unmeasured combinations have no target.
         """
-        from recombine.tasks.task import tabulated
-
         if self.y is None:
             raise Refused("A task needs a target; name its column with target=….")
-        return tabulated(self.space, self.cells.z.astype(np.float64), self.cells.y)
+        build = behind("tabulated")
+        return cast("Task", build(self.space, self.cells.z.astype(np.float64), self.cells.y))
 
     @property
     def scale(self) -> Array:

@@ -19,13 +19,20 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 from jaxtyping import install_import_hook
 
 import recombine
+import recombine_papers
 
+# The modules of papers whose arguments have shapes.
+PAPERS = [
+    f"recombine_papers.{path.parent.name}.{path.stem}"
+    for path in sorted(Path(recombine_papers.__file__).parent.glob("*/*.py"))
+    if "jaxtyping" in path.read_text()
+]
 if "pytest" in sys.modules:  # a subprocess of a test reads this file too
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and subprocesses inherit that
     # Configs are left to the package's own check of types, which is under test.
-    shelves = {m.name for m in iter_modules(recombine.__path__)} - {"papers", "lab"}
+    packages = {m.name for m in iter_modules(recombine.__path__)} - {"lab"}
     install_import_hook(
-        [f"recombine.{name}" for name in shelves],
+        [f"recombine.{name}" for name in packages] + PAPERS,
         "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
     )
 
@@ -38,17 +45,17 @@ from torch.utils import backend_registration
 
 from recombine.base import registry
 from recombine.claims.experiment import Experiment, Result
-from recombine.runs.discover import load_figures
+from recombine.runs.discover import load_figures, shelves
 
 torch.set_num_threads(1)
 settings.register_profile(
     "recombine", deadline=None, max_examples=30, derandomize="CI" in os.environ
 )
 settings.load_profile("recombine")
-registry.shelves()
+shelves()
 load_figures()
 collect_ignore = [
-    "shadow.py"
+    "tests/shadow.py"
 ]  # loaded once, below; collecting its doctests would register it twice
 
 
@@ -59,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
         spec = importlib.util.spec_from_file_location(
-            "shadow", Path(__file__).with_name("shadow.py")
+            "shadow", Path(__file__).parent / "tests" / "shadow.py"
         )
         assert spec is not None
         assert spec.loader is not None
