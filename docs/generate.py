@@ -11,6 +11,7 @@ from pathlib import Path
 
 from recombine import __version__
 from recombine.base.error import Refused
+from recombine.claims.bibliography import papers
 from recombine.claims.claim import CLAIMS, interval
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.judge import Judged, judge_all
@@ -18,7 +19,6 @@ from recombine.claims.published import Published
 from recombine.claims.record import DONE, Record, ids, jsonable
 from recombine.claims.store import Store
 from recombine.plots.numbers import measured
-from recombine.report.bibliography import papers
 from recombine.report.markdown import markdown
 from recombine.report.outcomes import tally
 from recombine.runs.discover import shelves

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doctests import fence
 from generate import quote
 
+from recombine.claims.bibliography import Paper, papers
 from recombine.claims.judge import Judged, judge_all
 from recombine.claims.published import published
 from recombine.claims.record import DONE, Record
 from recombine.claims.store import Store
 from recombine.plots.numbers import measured
-from recombine.report.bibliography import Paper, papers
 from recombine.report.outcomes import tally
 from recombine.report.sections import anchor, pictures
 from recombine.runs.discover import load_figures, shelves

@@ -1,51 +1,51 @@
-"""Imports point downwards, theory and the entrance load no torch, and tests mirror the tree."""
+"""The plan of the house: imports point downwards, one door leads to torch, papers are slices."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import recombine
-from recombine.base import registry
+import recombine_papers
+from recombine.base.door import BEHIND, SHELVES
 
 ROOT = Path(recombine.__file__).parent
+PAPERS = Path(recombine_papers.__file__).parent
 HOME = ROOT.parents[1]
-RESULTS = HOME / "results"
+RESULTS = HOME / "papers" / "results"
 
-# Each layer may import the ones before it; files of one package may import each other, except
-# that the nouns of the core stand in their own order and no paper imports another.
-CORE = (
-    "error",
-    "show",
-    "disk",
-    "npz",
-    "seed",
-    "registry",
-    "score",
-    "outcome",
-    "space",
-    "verdict",
-    "boxes",
-    "support",
-)
-CORE += ("sets", "shapes", "layouts", "task", "diagnostic", "experiment", "verdict", "claim")
-PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
-LAYERS = (
-    *(f"core/{name}" for name in CORE),
-    *("theory", "tables", "maps", "training", "tasks", "models", "diagnostics"),
-    *("runs", "report/grid", "report/numbers", "report/scale", "report/colors", "report/marks"),
-    *("report/labels", "report/panel", "report/chart", "report/maps", "report/plot"),
-    *(*(f"papers/{name}" for name in PAPERS), "papers", "report", "audits", "lab", "cli"),
-)
-PURE = set(LAYERS[: LAYERS.index("runs")]) - {"core/disk", "core/npz"}
+# Each package may import those before it. Light ones never load torch; what lies behind the door
+# may; the command line reaches those by the door only; papers stand above everything.
+LIGHT = ("base", "spaces", "theory", "claims", "plots", "tables", "audits", "runs", "report")
+HEAVY = ("maps", "tasks", "penalties", "training", "models", "measures", "lab")
+LAYERS = (*LIGHT, *HEAVY, "cli")
+# Of the torch side: these read and draw images without torch.
+NO_TORCH = ("recombine.tasks.banks", "recombine.tasks.drawing")
+# What a function of a light module returns or takes, named for type checkers alone.
+TYPES = {
+    ("recombine.audits.models", "recombine.measures.observed"),
+    ("recombine.tables.table", "recombine.tasks.task"),
+}
+# Modules of the library that one paper alone imports: builders and penalties that fit any task.
+SHELVED = ("recombine.models.", "recombine.penalties.")
+# One experiment, for the lab and its tests.
+FAMILIES = ("recombine.lab.painted",)
+
+INNER = 130  # imports inside functions
+TYPED = 30  # blocks for type checkers
+
+PURE = ("spaces", "theory", "tables", *HEAVY[:-1])
 # These read the disk.
-READERS = ("tasks/banks/", "tables/files", "tables/read", "tables/lists", "tables/datasets")
-
-SUPPORTS = {"recombine.spaces.sets", "recombine.spaces.shapes", "recombine.tasks.layouts"}
+READERS = (
+    *("recombine.tasks.banks.", "recombine.tables.files", "recombine.tables.read"),
+    *("recombine.tables.lists", "recombine.tables.datasets", "recombine.training.device"),
+)
+SUPPORTS = {"recombine.spaces.sets", "recombine.spaces.shapes"}
 
 DISK_AND_CLOCK = {"glob", "io", "os", "pathlib", "pickle", "shutil", "socket", "subprocess"}
 DISK_AND_CLOCK |= {"tempfile", "time"}
@@ -54,69 +54,101 @@ CALLS |= {"now", "utcnow", "today"}  # of datetime, whose values may be levels o
 
 # Tests of something other than the module or package of their own place and name.
 TESTED = {
-    "audits/test_browser": "src/recombine/audits/page.py",
-    "audits/test_diagnoses": "benchmarks/diagnoses",
-    "audits/test_worked": "benchmarks/worked",
-    "cli/test_plugins": "src/recombine/runs/discover.py",
-    "lab/test_browser": "src/recombine/lab/static",
-    "papers/foresight/test_foresight": "src/recombine/papers/foresight",
-    "papers/test_figures": "src/recombine/papers",
-    "report/test_browser": "src/recombine/report",
-    "test_device": "src/recombine/runs/device.py",
-    "test_docs": "docs",
-    "test_laws": "src/recombine/core/registry.py",
-    "test_layers": "src/recombine",
-    "test_notebooks": "notebooks",
-    "test_readme": "README.md",
-    "test_site": "docs/website.py",
-}
-
-FILES = {
-    path.relative_to(ROOT).with_suffix("").as_posix(): path
-    for path in sorted(ROOT.rglob("*.py"))
-    if path != ROOT / "__init__.py"
+    "tests/audits/test_browser": "src/recombine/audits/page.py",
+    "tests/audits/test_diagnoses": "benchmarks/diagnoses",
+    "tests/audits/test_worked": "benchmarks/worked",
+    "tests/cli/test_plugins": "src/recombine/runs/discover.py",
+    "tests/lab/test_browser": "src/recombine/lab/static",
+    "tests/report/test_browser": "src/recombine/report",
+    "tests/test_device": "src/recombine/training/device.py",
+    "tests/test_docs": "docs",
+    "tests/test_laws": "src/recombine/base/registry.py",
+    "tests/test_layers": "src/recombine",
+    "tests/test_notebooks": "notebooks",
+    "tests/test_readme": "README.md",
+    "tests/test_site": "docs/website.py",
+    "papers/tests/test_figures": "papers/src/recombine_papers",
+    "papers/tests/foresight/test_foresight": "papers/src/recombine_papers/foresight",
 }
 
 
-def layer(name: str) -> str:
-    """Find the layer of a file: `core/space`, or the package `theory`."""
-    parts = name.removesuffix("/__init__").split("/")
-    return next(("/".join(parts[:n]) for n in (2, 1) if "/".join(parts[:n]) in LAYERS), name)
+def modules(root: Path) -> dict[str, Path]:
+    """List the modules of a package by name."""
+    paths = {path.relative_to(root.parent).with_suffix(""): path for path in root.rglob("*.py")}
+    names = {".".join(name.parts).removesuffix(".__init__"): p for name, p in paths.items()}
+    return dict(sorted(names.items()))
+
+
+FILES = modules(ROOT) | modules(PAPERS)
+
+
+def package(name: str) -> str:
+    """Find the package of a module: `tables`, or `papers/liang2025`."""
+    parts = name.split(".")
+    if parts[0] == "recombine_papers":
+        return "/".join(["papers", *parts[1:2]])
+    return parts[1] if len(parts) > 1 else ""
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
     """Walk a tree, leaving out what only type checkers read."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if is_typing(node):
             continue
         yield node
         yield from nodes(node)
 
 
+def is_typing(node: ast.AST) -> bool:
+    """Whether a block is for type checkers alone."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 def imported(path: Path, *, types: bool = False) -> set[str]:
-    """List the modules that a file imports, anywhere in it; `types`: for type checkers too."""
-    actual = set()
+    """List what a file imports, anywhere in it; `types`: for type checkers too."""
+    found = set()
     for node in (ast.walk if types else nodes)(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            actual |= {a.name for a in node.names}
+            found |= {a.name for a in node.names}
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path.name} has a relative import; name the package"
-            if FILES.get(
-                f"{str(node.module).replace('.', '/')}/__init__".removeprefix("recombine/")
-            ):
-                actual |= {f"{node.module}.{a.name}" for a in node.names}
-            elif node.module == "recombine":
-                actual |= {f"recombine.{a.name}" for a in node.names}
-            else:
-                actual.add(str(node.module))
-    return actual
+            found |= {module_of(f"{node.module}.{a.name}") for a in node.names}
+    return found
 
 
-def file_of(module: str) -> str:
-    """Find the file of a module, or of the package that a name is imported from."""
-    name = module.removeprefix("recombine").removeprefix(".").replace(".", "/")
-    places = (name, f"{name}/__init__", name.rpartition("/")[0] + "/__init__")
-    return next((place for place in places if place in FILES), "")
+def module_of(name: str) -> str:
+    """Find the module of a name: the name itself, or what it is imported from."""
+    known = name in FILES or not name.startswith(("recombine.", "recombine_papers."))
+    return name if known else name.rpartition(".")[0]
+
+
+def ours(names: set[str]) -> set[str]:
+    """Keep the modules of this repository."""
+    return {name for name in names if name.partition(".")[0] in ("recombine", "recombine_papers")}
+
+
+def own_training(name: str, other: str) -> bool:
+    """Whether a light experiment names the file that trains it, which it imports when it runs."""
+    return other == f"{name}_training"
+
+
+def violations(name: str, others: set[str]) -> list[str]:
+    """List what a module imports against the order of the layers."""
+    home, wrong = package(name), []
+    for other in ours(others):
+        there = package(other)
+        if "" in (home, there) or home == there:
+            continue
+        if there.startswith("papers"):
+            fine = home.startswith("papers") and "papers" in (home, there)
+        elif home.startswith("papers"):
+            fine = there != "cli"
+        else:
+            light = there in LIGHT or other.startswith(NO_TORCH)
+            below = LAYERS.index(there) < LAYERS.index(home)
+            fine = below and (light or home in HEAVY)
+        wrong += [] if fine else [f"{name} imports {other}, which is not below it"]
+    return wrong
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
@@ -136,34 +168,80 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
     return next((circle for name in graph if (circle := visit(name, []))), [])
 
 
+def strings(path: Path) -> Iterator[str]:
+    """List the texts in a file that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
 def test_no_files_import_each_other_in_a_circle():
     """Imports inside functions and those for type checkers count."""
     assert cycle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
     assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
-    graph = {name: {file_of(m) for m in imported(p, types=True)} for name, p in FILES.items()}
-    assert len([name for name, others in graph.items() if others - {""}]) > 200
+    graph = {
+        name: {o for o in ours(imported(p, types=True)) - {name} if not own_training(name, o)}
+        for name, p in FILES.items()
+    }
+    assert len([name for name, others in graph.items() if others]) > 250
     assert " → ".join(cycle(graph)) == ""
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_imports_point_downwards(name):
-    if name == "core/__init__":
+    assert not package(name) or package(name).startswith("papers") or package(name) in LAYERS
+    for_types = {other for other in imported(FILES[name], types=True) if (name, other) not in TYPES}
+    assert violations(name, for_types) == []
+    assert violations(name, imported(FILES[name])) == []
+
+
+def test_names_in_strings_point_downwards_too():
+    """The door alone names what lies above it."""
+    for name, path in FILES.items():
+        named = {
+            module_of(text.partition(":")[0])
+            for text in strings(path)
+            if re.fullmatch(r"recombine(_papers)?(\.\w+)+(:\w+)?", text)
+        }
+        if name not in ("recombine.base.door", "recombine.cli.commands"):
+            assert violations(name, named & {*FILES}) == []
+    for module in (*BEHIND.values(), *SHELVES.values()):
+        assert package(module) in HEAVY, module
+        assert module in FILES, module
+
+
+def test_the_library_names_no_paper():
+    """Neither a module, nor an experiment, nor a claim; docstrings may cite."""
+    for name, path in FILES.items():
+        if name.startswith("recombine."):
+            for text in strings(path):
+                found = re.search(
+                    r"\b(brady2024|liang2025|lippl2025|qian2025|wiedemer2023)\b", text
+                )
+                assert not found or name.startswith("recombine.cli."), f"{name}: {text[:80]}"
+
+
+def test_nothing_in_the_library_is_for_one_paper():
+    users: dict[str, set[str]] = {name: set() for name in FILES}
+    for name, path in FILES.items():
+        for other in ours(imported(path)):
+            users.setdefault(other, set()).add(name)
+    facade = ours(imported(ROOT / "__init__.pyi"))
+    for name, others in users.items():
+        used_by = {package(other) for other in others} - {package(name), ""}
+        own = {o for o in others if package(o) == package(name) and o in FILES}
+        library = name.startswith("recombine.") and name not in facade and not own
+        if library and used_by and not name.startswith(SHELVED):
+            one = len(used_by) == 1 and next(iter(used_by)).startswith("papers/")
+            assert not one, f"{name} serves {used_by} only"
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if package(n) in PURE])
+def test_below_experiments_nothing_prints_reads_the_clock_or_touches_the_disk(name):
+    if name.startswith(READERS):
         return
-    own_layer = layer(name)
-    assert own_layer in LAYERS, f"give {own_layer} its place in LAYERS"
-    for module in imported(FILES[name]) - {"recombine.__version__"}:
-        if module.startswith("recombine."):
-            other = layer(module.removeprefix("recombine.").replace(".", "/"))
-            assert other in LAYERS, f"{name} imports {module}, which has no layer"
-            papers = own_layer.startswith("papers/") and other.startswith("papers/")
-            below = LAYERS.index(other) < LAYERS.index(own_layer) and not papers
-            assert below or other == own_layer, f"{name} imports {module}, which is not below it"
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in FILES if layer(n) in PURE and not n.startswith(READERS)]
-)
-def test_below_experiment_nothing_prints_reads_the_clock_or_touches_the_disk(name):
     assert not {m.split(".")[0] for m in imported(FILES[name])} & DISK_AND_CLOCK
     for node in nodes(ast.parse(FILES[name].read_text())):
         if isinstance(node, ast.Call):
@@ -182,30 +260,49 @@ def test_a_type_has_one_name_in_one_place():
     assert {alias: files for alias, files in places.items() if len(files) > 1} == {}
 
 
-def test_modules_are_imported_by_name_at_two_doors_only():
-    """A name in a string escapes the laws above: shelves and plugins are reached that way."""
+def test_modules_are_imported_by_name_at_few_doors():
+    """A name in a string escapes the laws above."""
     doors = {
         name
         for name, path in FILES.items()
         if re.search(r"\b(import_module|__import__|find_loader)\b", path.read_text())
     }
-    assert doors == {"core/registry", "runs/discover"}
-    for shelf in registry.SHELVES.values():
-        assert file_of(shelf.partition(":")[0])
+    expected = {"recombine", "recombine.base.door", "recombine.cli.main", "recombine.runs.discover"}
+    assert doors == expected
+
+
+def test_imports_stand_at_the_top():
+    """Inside functions there are only those that would make `--help` or a table slow."""
+    inner, typed = Counter[str](), Counter[str]()
+
+    def visit(name: str, node: ast.AST, inside: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if is_typing(child):
+                typed[name] += 1
+                continue
+            inner[name] += inside and isinstance(child, ast.Import | ast.ImportFrom)
+            visit(name, child, inside or isinstance(child, ast.FunctionDef))
+
+    for name, path in FILES.items():
+        visit(name, ast.parse(path.read_text()), False)
+    assert inner.total() <= INNER, inner.most_common(8)
+    assert typed.total() <= TYPED, typed.most_common(8)
 
 
 def test_tests_mirror_the_tree():
-    places = {}
-    for path in (HOME / "tests").rglob("test_*.py"):
-        name = path.relative_to(HOME / "tests").with_suffix("")
-        module = ROOT / name.with_name(name.name.removeprefix("test_"))
-        other = TESTED.get(name.as_posix())
-        mirrored = module.with_suffix(".py").exists() or module.is_dir()
-        assert mirrored or other, f"{name} tests no module of its name; move it, or list it above"
-        assert not other or (HOME / other).exists(), f"{name} tests {other}, which does not exist"
-        places[name.as_posix()] = module
+    places = set()
+    for top, root in ((HOME / "tests", ROOT), (HOME / "papers" / "tests", PAPERS)):
+        for path in top.rglob("test_*.py"):
+            name = path.relative_to(top).with_suffix("")
+            key = path.relative_to(HOME).with_suffix("").as_posix()
+            module = root / name.with_name(name.name.removeprefix("test_"))
+            mirrored = module.with_suffix(".py").exists() or module.is_dir()
+            other = TESTED.get(key)
+            assert mirrored or other, f"{key} tests no module of its name; move it, or list it"
+            assert not other or (HOME / other).exists(), f"{key} tests {other}, which is missing"
+            places.add(key)
     assert len(places) > 90
-    assert set(TESTED) <= set(places)
+    assert set(TESTED) <= places
 
 
 @pytest.mark.parametrize(
@@ -226,6 +323,25 @@ def test_the_checks_above_see_a_violation(tmp_path):
     )
     assert imported(file) == {"recombine.cli.main", "time"}
     assert imported(file, types=True) == {"recombine.cli.main", "time", "os"}
+    planted = {
+        "recombine.claims.claim": "recombine.lab.painted",
+        "recombine.tables.table": "recombine.measures.observed",
+        "recombine.cli.run": "recombine.tasks.task",
+        "recombine.tasks.task": "recombine_papers.liang2025.rotation",
+        "recombine_papers.liang2025.rotation": "recombine_papers.brady2024.vectors",
+        "recombine_papers.qian2025.depth": "recombine.cli.main",
+        "recombine.spaces.sets": "recombine.tasks.task",
+    }
+    assert [name for name, other in planted.items() if not violations(name, {other})] == []
+    assert violations("recombine.cli.run", {"recombine.tasks.banks.bank"}) == []
+
+
+def run(code: str, **more: object) -> str:
+    """Run code in a process of its own; return what it writes to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, **more
+    )
+    return done.stderr.strip()
 
 
 def test_the_entrance_and_the_help_load_nothing_that_takes_long():
@@ -233,8 +349,7 @@ def test_the_entrance_and_the_help_load_nothing_that_takes_long():
         "import sys, recombine; from recombine.cli.main import main; main(['--help']);"
         "sys.exit(str({'ast', 'dataclasses', 'numpy', 'rich', 'tyro'} & set(sys.modules) or ''))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert done.stderr.strip() == ""
+    assert run(code) == ""
 
 
 def test_a_report_of_all_claims_and_figures_loads_neither_torch_nor_what_only_some_runs_need(
@@ -246,9 +361,7 @@ def test_a_report_of_all_claims_and_figures_loads_neither_torch_nor_what_only_so
         f"assert main(['report', '--records', {str(RESULTS)!r}, '--page', 'page.html']) < 2;"
         f"sys.exit(str({heavy} & set(sys.modules) or ''))"
     )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stderr.strip() == "Report: page.html"
+    assert run(code, cwd=tmp_path) == "Report: page.html"
 
 
 def test_measuring_loads_no_experiment():
@@ -258,14 +371,13 @@ def test_measuring_loads_no_experiment():
         "rc.measure(rc.observe(rc.mlp(split.train, width=4, depth=1), task, split), ['risk']);"
         "sys.exit(' '.join(m for m in sys.modules if m.startswith('recombine_papers')))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert done.stderr.strip() == ""
+    assert run(code) == ""
 
 
 def test_theory_names_no_support():
     """It asks any support for boxes and partners, so that those of a user get exact answers."""
     for name, path in FILES.items():
-        if layer(name) == "theory":
+        if package(name) == "theory":
             assert not imported(path) & SUPPORTS, name
 
 
@@ -279,17 +391,14 @@ def test_pages_name_only_what_the_facade_has():
     assert names - set(dir(recombine)) == set()
 
 
-def test_theory_tables_and_the_entrance_do_not_load_torch():
-    theory = [f"recombine.{n.replace('/', '.')}" for n in FILES if layer(n) in ("theory", "tables")]
-    wanted = [
-        "recombine",
-        "recombine.base.registry",
-        "recombine.spaces.support",
-        "recombine.cli.main",
-        *theory,
+def test_the_light_side_and_the_light_files_of_papers_do_not_load_torch():
+    light = [name for name in FILES if package(name) in (*LIGHT, "cli")]
+    light += [
+        name for name in FILES if name.startswith("recombine_papers.") and name.count(".") == 1
     ]
-    code = f"import sys, {', '.join(wanted)}; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    light = [name for name in light if not name.endswith("__main__")]
+    code = f"import sys, {', '.join(light)}; sys.exit(str({{'torch'}} & set(sys.modules) or ''))"
+    assert run(code) == ""
     for name, path in FILES.items():
-        if layer(name) in ("theory", "tables"):
+        if name in light or name.startswith(NO_TORCH):
             assert not {m for m in imported(path) if m.split(".")[0] == "torch"}

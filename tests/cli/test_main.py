@@ -12,8 +12,9 @@ import pytest
 from recombine.claims.claim import CLAIMS
 from recombine.claims.experiment import RESERVED
 from recombine.claims.store import Store
-from recombine.cli.commands import _plan
-from recombine.cli.main import COMMANDS, main
+from recombine.cli.reproduce import _plan
+from recombine.cli.commands import COMMANDS
+from recombine.cli.main import main
 from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
 from recombine.runs.discover import find
 from recombine.runs.listing import KINDS

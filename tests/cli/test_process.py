@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from recombine.claims.store import Store
-from recombine.cli.main import COMMANDS, main
+from recombine.cli.commands import COMMANDS
+from recombine.cli.main import main
 
 SQUARE = "liang2025.hidden_square"
 OBEY = '''

@@ -10,6 +10,7 @@ import numpy as np
 from recombine.audits.evidence import Evidence
 from recombine.audits.sample import Sample
 from recombine.base.error import Refused
+from recombine.claims.bibliography import claims_on
 from recombine.claims.published import published
 from recombine.tables import forecast as forecasts
 from recombine.tables import plan as plans
@@ -27,8 +28,13 @@ class Advice:
     kind: str  # data, model or nothing
     sentence: str
     gain: str = ""
-    claims: tuple[str, ...] = ()
+    topic: str = ""  # what papers register their claims on
     combinations: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The claims of installed papers that tested it."""
+        return claims_on(self.topic)
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -43,7 +49,9 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self) | {"evidence": self.evidence}
+        row = asdict(self) | {"claims": self.claims, "evidence": self.evidence}
+        keys = ("kind", "sentence", "gain", "claims", "combinations", "evidence")
+        return {key: row[key] for key in keys}
 
 
 CURES: dict[str, tuple[Advice, ...]] = {
@@ -52,10 +60,7 @@ CURES: dict[str, tuple[Advice, ...]] = {
             "model",
             "Give the model one part per factor and combine the parts, instead of one network or "
             "table for whole combinations.",
-            claims=(
-                "wiedemer2023.composing_makes_the_difference",
-                "lippl2025.depth_makes_a_lookup_table",
-            ),
+            topic="compose",
         ),
     ),
     "leaking adder": (
@@ -63,36 +68,26 @@ CURES: dict[str, tuple[Advice, ...]] = {
             "model",
             "Reduce memorization of whole combinations: a shallower network, richer feature "
             "learning, or less weight decay, which acts like memorization.",
-            claims=(
-                "lippl2025.memorization_leaks",
-                "lippl2025.ridge_is_extra_memorization",
-                "lippl2025.rich_networks_interpolate_better",
-            ),
+            topic="memorize less",
         ),
     ),
     "shortcut learner": (
         Advice(
             "model",
             "Train with squared error instead of cross-entropy, which favors shortcuts.",
-            claims=(
-                "lippl2025.squared_error_avoids_the_shortcut",
-                "lippl2025.cross_entropy_takes_the_shortcut",
-            ),
+            topic="squared error",
         ),
     ),
     "superposition": (
         Advice(
             "data",
             "Add training images that vary one factor alone, such as stripes for places.",
-            claims=("liang2025.stripes_cure_the_cnn", "liang2025.stripes_do_not_cure_the_mlp"),
+            topic="one factor at a time",
         ),
         Advice(
             "model",
             "Render by factor: an architecture whose output is composed of one part per factor.",
-            claims=(
-                "liang2025.rendering_by_factor_composes",
-                "liang2025.low_rank_rendering_composes",
-            ),
+            topic="render by factor",
         ),
     ),
     "entangled but fitted": (
@@ -100,11 +95,7 @@ CURES: dict[str, tuple[Advice, ...]] = {
             "model",
             "Use an architecture with one part per factor; penalties on interactions between slots "
             "help where slots exist.",
-            claims=(
-                "wiedemer2023.composing_makes_the_difference",
-                "brady2024.identified_slots_recombine",
-                "brady2024.slots_without_a_penalty_do_not_recombine",
-            ),
+            topic="slots",
         ),
     ),
     "support does not determine it": (
@@ -113,7 +104,7 @@ CURES: dict[str, tuple[Advice, ...]] = {
             "No sum or product over factors that training determines is right at the unseen "
             "combinations, so no change of model or loss is known to help. Collect new "
             "combinations.",
-            claims=("lippl2025.context_substitution_is_impossible",),
+            topic="undetermined",
         ),
     ),
     "composer": (Advice("nothing", "The factors recombine; nothing needs to change for that."),),
@@ -131,10 +122,7 @@ IMPOSSIBLE = Advice(
     "nothing",
     "No change of model or loss can help: sums over factors that agree on all training "
     "combinations provably differ at most unseen ones. Collect new combinations.",
-    claims=(
-        "wiedemer2023.the_certificate_tells_supports_apart",
-        "lippl2025.context_substitution_is_impossible",
-    ),
+    topic="impossible",
 )
 
 
@@ -174,4 +162,4 @@ def planned(sample: Sample, diagnosis: str, budget: int, seed: int = 0) -> list[
     if diagnosis == "shortcut learner":
         sentence = f"Break the shortcut: collect {len(plan.picks)} combinations where it fails."
     combinations = tuple(pick.combination for pick in plan.picks)
-    return [Advice("data", sentence, plan.sentence, (), combinations)]
+    return [Advice("data", sentence, plan.sentence, combinations=combinations)]

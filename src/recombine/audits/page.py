@@ -11,9 +11,10 @@ import numpy as np
 from recombine.audits.findings import Findings
 from recombine.audits.sample import Sample, array_of
 from recombine.plots.numbers import number
+from recombine.plots.page import render
 from recombine.tables.lists import text_of
 from recombine.tables.maps import PairMap, pair_sums
-from recombine.tables.page import design, heat_map, template
+from recombine.tables.page import heat_map
 
 ROWS = 100  # combinations that the page lists
 MAPS = 6
@@ -24,13 +25,12 @@ TONES = {"right": "holds", "fails": "fails", "cannot know": "missing"}
 def page(audit: Findings) -> str:
     """Write one self-contained page."""
     content = _content(audit, ROWS) | {"maps": _maps(audit), "pictures": _pictures(audit)}
-    page = template("recombine.audits", "audit.html")
-    return str(page.render(**content, number=number, design=design()))
+    return render("recombine.audits", "audit.html", **content, number=number)
 
 
 def fragment(audit: Findings) -> str:
     """Write the sentences, reasons and first rows, for a notebook."""
-    return str(template("recombine.audits", "fragment.html").render(**_content(audit, 8)))
+    return render("recombine.audits", "fragment.html", **_content(audit, 8))
 
 
 def _content(audit: Findings, rows: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recombine.audits.evidence import Evidence
+from recombine.claims.bibliography import source_of
 from recombine.tables.lists import finite
 
 
@@ -47,11 +48,9 @@ SENTENCES = {
     "{superposition_images:.2f}, {superposition:+.2f} relative to the true image.",
     "never": "{never:,} unseen combinations have a level that does not occur in training.",
 }
-# Evidence whose name differs from that of its reason, and papers other than lippl2025.
+# Evidence whose name differs from that of its reason.
 FIELDS = {"law": "law_r2", "additivity": "additive_outputs"}
 FIELDS |= {"shortcut": "shortcut_share", "conjunction": "conjunction_share"}
-SOURCES = {"r2_seen": "", "r2_unseen": "", "variation": ""}
-SOURCES |= {"determined": "wiedemer2023", "never": "wiedemer2023", "superposition": "liang2025"}
 SHARES = ("additive_outputs", "additive_truth", "kernel_r2", "shortcut_truth", "shortcut_share")
 
 
@@ -63,7 +62,7 @@ def reasons(e: Evidence) -> list[Reason]:
     known = e.additive_truth == e.additive_truth
     words["truth"] = f"; of the targets' variance, {words['additive_truth']:.0%}" if known else ""
     return [
-        Reason(name, value, sentence.format(**words), SOURCES.get(name, "lippl2025"))
+        Reason(name, value, sentence.format(**words), source_of(name))
         for name, sentence in SENTENCES.items()
         if (value := float(getattr(e, FIELDS.get(name, name)))) == value
         and (value or name != "never")

@@ -1,1 +1,1 @@
-"""What everything else stands on: refusals, registries, files, and the doors to what is optional."""
+"""What all else stands on: refusals, registries, files, and doors to what is optional."""

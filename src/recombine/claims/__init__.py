@@ -1,1 +1,1 @@
-"""Experiments, claims, records and verdicts: what is measured, what is said, and whether it holds."""
+"""Experiments, claims, records and verdicts: what is measured, and which sentences hold."""

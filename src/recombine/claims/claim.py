@@ -327,7 +327,7 @@ def claim(
     def add(name: str, sentence: str, check: Callable[[Evidence[Any]], Verdict]) -> Claim:
         name = f"{experiment.partition('.')[0]}.{name}"
         entry = Claim(name, sentence, experiment, check, runs_at, **fields)
-        before, source = CLAIMS.get(name, entry), cast(Any, check)
+        before, source = CLAIMS.get(name, entry), cast("Any", check)
         if isinstance(check, Rule) and callable(check.score):
             source = getattr(check.score, "func", check.score)  # of a partial
         elif isinstance(check, Rule) and (before.sentence, before.check) != (sentence, check):
@@ -378,7 +378,7 @@ class Register(Protocol):
 def claims(experiment: str, **shared: Any) -> Register:
     """Return `claim` with the arguments filled in that several claims on an experiment share."""
     register: Any = partial(claim, experiment, **shared)
-    return cast(Register, register)
+    return cast("Register", register)
 
 
 def scores(records: Iterable[Scored], name: str) -> Array:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from recombine.audits.audit import judge
+from recombine.audits.models import from_predictions
 from recombine.base.disk import write
 from recombine.base.error import Refused
-from recombine.cli.parse import arguments_for, leading_file, parse, summary
+from recombine.cli.commands import sentence
+from recombine.cli.options import AuditOptions
+from recombine.cli.parse import arguments_for, leading_file, parse
+from recombine.cli.terminal import out, plain, say
 
 
-def audit(words: list[str]) -> int:
-    """Audit a file of predictions: where the model fails, why, and what would help."""
-    from recombine.cli.options import AuditOptions
-    from recombine.cli.terminal import out, plain, say
-
+def command(words: list[str]) -> int:
+    """Carry out `recombine audit`."""
     path, words = leading_file("audit", words)
     usage = "audit PREDICTIONS --target y --prediction yhat --train split"
-    options = parse(AuditOptions, words, usage, summary(audit))
+    options = parse(AuditOptions, words, usage, sentence("audit"))
     if path is None:
         raise Refused(f"Name the file of predictions, as in: recombine {usage}.")
     if not options.target or not options.prediction:
         raise Refused("Name the columns of targets and predictions with --target and --prediction.")
-    from recombine.audits.audit import judge
-    from recombine.audits.models import from_predictions
-
     sample = from_predictions(
         path,
         prediction=options.prediction,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from recombine.claims.declared import schema
 from recombine.plots.numbers import number
 
 if TYPE_CHECKING:
@@ -80,8 +82,6 @@ def sentence(record: Record) -> str:
 
 def groups(record: Record) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     """Group all scores: held-in, held-out and other, each as (name, value, meaning)."""
-    from recombine.claims.declared import schema
-
     sides = {"held-in": "_id", "held-out": "_ood", "other": ""}
     names = sorted(record.scores)
     for title, suffix in sides.items():
@@ -110,8 +110,6 @@ def command(experiment: Experiment, cfg: Any, size: str) -> list[str]:
 
     Tuples have one word per entry, as the parser reads them.
     """
-    from dataclasses import fields
-
     default = experiment.configure(size)
     words = [] if size == "quick" else ["--size", size]
     for f in fields(cfg):

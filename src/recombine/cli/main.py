@@ -5,18 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from shutil import get_terminal_size
 from textwrap import fill
 
 from recombine import __version__
 from recombine.base.error import Refused, nearest
-from recombine.cli.audit import audit
-from recombine.cli.commands import data, list_, report, reproduce, sweep_
-from recombine.cli.lab import lab
-from recombine.cli.parse import summary
+from recombine.cli.commands import COMMANDS, RECORDING
 from recombine.cli.process import flush_streams, mute, open_streams, stoppable
-from recombine.cli.run import run
-from recombine.cli.tables import TABLE_COMMANDS
 
 HELP = """\
 recombine {version}: will a model be right on combinations that it has never seen?
@@ -41,26 +37,13 @@ recombine run mine.py:addition. Every run leaves a record in the folder runs
 (see --records); a command that is repeated continues where it stopped.
 """
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "list": list_,
-    "run": run,
-    "sweep": sweep_,
-    "reproduce": reproduce,
-    "report": report,
-    "audit": audit,
-    "data": data,
-    **TABLE_COMMANDS,
-    "lab": lab,
-}
-RECORDING = ("run", "sweep", "reproduce")  # commands that write records
-
 
 def help_(words: list[str]) -> int:
     """Show all commands and first steps."""
     width = min(100, get_terminal_size().columns)
     lines = [
-        fill(f"  {name:<11}{summary(f)}", width, subsequent_indent=" " * 13)
-        for name, f in COMMANDS.items()
+        fill(f"  {name:<11}{command.sentence}", width, subsequent_indent=" " * 13)
+        for name, command in COMMANDS.items()
     ]
     print(HELP.format(version=__version__, commands="\n".join(lines)))
     return 0
@@ -125,9 +108,13 @@ def _command(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise Refused("An argument contains a NUL character, which no name can; remove it.")
     known = {"-h": help_, "--help": help_, "help": help_, "-V": version, "--version": version}
-    if command not in known | COMMANDS:
+    if command in known:
+        return known[command](rest)
+    if command not in COMMANDS:
         raise nearest("command", command, COMMANDS)
-    return (known | COMMANDS)[command](rest)
+    place = COMMANDS[command]
+    carry_out: Callable[[list[str]], int] = getattr(import_module(place.module), place.function)
+    return carry_out(rest)
 
 
 def _refuse(sentence: str) -> int:

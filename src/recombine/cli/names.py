@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from recombine.base.error import Refused, nearest
+from recombine.claims.claim import CLAIMS, Claim
+from recombine.claims.experiment import EXPERIMENTS, Experiment
 from recombine.cli.parse import leading, load_plugins
-
-if TYPE_CHECKING:
-    from recombine.claims.claim import Claim
-    from recombine.claims.experiment import Experiment
+from recombine.cli.terminal import warn
+from recombine.runs.discover import load
+from recombine.runs.listing import entries
 
 
 def experiment_of(
@@ -20,11 +20,6 @@ def experiment_of(
 
     - claims: the command also takes claims; return the named one, with its experiment
     """
-    from recombine.claims.experiment import EXPERIMENTS
-    from recombine.cli.terminal import warn
-    from recombine.runs.discover import load
-    from recombine.runs.listing import entries
-
     name, rest = leading(words)
     load_plugins(rest)
     if name in EXPERIMENTS:
@@ -47,8 +42,6 @@ def experiment_of(
     if name not in names:
         raise nearest("experiment" + " or claim" * claims, name, names)
     load(warn)
-    from recombine.claims.claim import CLAIMS
-
     claim = CLAIMS.get(name) if claims else None
     experiment = EXPERIMENTS.get(claim.experiment if claim else name)
     if experiment is None:
@@ -58,9 +51,6 @@ def experiment_of(
 
 def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
     """Find the claims of papers, experiments or claims by name; all if there are no names."""
-    from recombine.runs.discover import load
-    from recombine.runs.listing import entries
-
     rows = {row["name"]: row for row in entries("claims", note=note)["claims"]}
     aliases = {n: {n, row["paper"], row["experiment"]} for n, row in rows.items()}
     known = set[str]().union(*aliases.values())
@@ -68,6 +58,4 @@ def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
         if name not in known:
             raise nearest("paper, experiment or claim", name, known)
     load(note)
-    from recombine.claims.claim import CLAIMS
-
     return [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field, fields, make_dataclass
+from inspect import signature
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from recombine.base.error import Refused
+from recombine.runs.discover import load_plugin
 
 if TYPE_CHECKING:
     from recombine.claims.experiment import Experiment
@@ -19,7 +22,7 @@ def parse(kind: type[T], words: list[str], usage: str, about: str, default: T | 
     default = kind() if default is None else default
     if not words:
         return default
-    import tyro
+    import tyro  # here, since only options need it, and it is slow to load
 
     from recombine.cli.fields import registry
 
@@ -36,15 +39,11 @@ def parse(kind: type[T], words: list[str], usage: str, about: str, default: T | 
 
 def joined(name: str, config: type, options: type) -> Any:
     """Put an experiment's fields and a command's options behind one parser."""
-    from dataclasses import make_dataclass
-
     return make_dataclass(name, [("experiment", config), ("command", options)], frozen=True)
 
 
 def values_of(experiment: Experiment, size: str) -> tuple[Any, list[str]]:
     """Derive a dataclass whose fields take several values; also return their names."""
-    from dataclasses import field, fields, make_dataclass
-
     base = experiment.configure(size)
     hints = get_type_hints(type(base))
     listed = [f.name for f in fields(base) if get_origin(hints[f.name]) is not tuple]
@@ -72,8 +71,6 @@ def leading(words: list[str]) -> tuple[str | None, list[str]]:
     file, _, name = words[0].partition(":")
     if not file.endswith(".py"):
         return words[0], words[1:]
-    from recombine.runs.discover import load_plugin
-
     module = load_plugin(file)
     return f"{module}.{name}" if name else module, words[1:]
 
@@ -126,8 +123,6 @@ def seeds_of(count: int) -> range:
 
 def arguments_for(function: Callable[..., Any], options: Any) -> dict[str, Any]:
     """Return the options that are parameters of a function."""
-    from inspect import signature
-
     names = signature(function).parameters
     return {name: value for name, value in vars(options).items() if name in names}
 

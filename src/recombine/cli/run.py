@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from recombine.base.door import behind
 from recombine.base.error import Refused
+from recombine.claims.claim import CLAIMS
+from recombine.claims.record import DONE, last_line
+from recombine.claims.store import Store
+from recombine.cli.commands import sentence
+from recombine.cli.describe import frames, next_step
 from recombine.cli.names import experiment_of
-from recombine.cli.parse import joined, parse, size_of, summary
+from recombine.cli.options import RunOptions
+from recombine.cli.parse import joined, parse, size_of
+from recombine.cli.show import show_run
+from recombine.cli.terminal import err, plain, print_json, progress, say, warn
+from recombine.runs.sweep import sweep
 
 if TYPE_CHECKING:
     from recombine.claims.record import Record
 
 
-def run(words: list[str]) -> int:
-    """Run an experiment, or the runs of a claim, with one seed: `run NAME --field value`."""
-    from dataclasses import asdict
-
-    from recombine.base.door import behind
-    from recombine.claims.claim import CLAIMS
-    from recombine.claims.record import DONE
-    from recombine.claims.store import Store
-    from recombine.cli.describe import next_step
-    from recombine.cli.options import RunOptions
-    from recombine.cli.terminal import print_json, progress, say, show_run, warn
-    from recombine.runs.sweep import sweep
-
-    experiment, claim, words = experiment_of(words, "run", summary(run), claims=True)
+def command(words: list[str]) -> int:
+    """Carry out `recombine run`."""
+    experiment, claim, words = experiment_of(words, "run", sentence("run"), claims=True)
     size = size_of(words)
     runs = claim.runs(size) if claim else {"": {}}  # changes of the size's defaults, by name
     configs = {name: experiment.configure(size, **changes) for name, changes in runs.items()}
     base = next(iter(configs.values()))
     kind = joined("Run", type(base), RunOptions)
     usage = f"run {claim.name if claim else experiment.name}"
-    parsed = parse(kind, words, usage, summary(run), default=kind(base, RunOptions()))
+    parsed = parse(kind, words, usage, sentence("run"), default=kind(base, RunOptions()))
     options = parsed.command
     configs = _changed(configs, base, parsed.experiment)
     behind("check_device")(options.device)
@@ -68,8 +68,6 @@ def run(words: list[str]) -> int:
 
 def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, Any]:
     """Apply the changes of the command line to every run."""
-    from dataclasses import fields, replace
-
     changes = {
         f.name: getattr(parsed, f.name)
         for f in fields(base)
@@ -80,10 +78,6 @@ def _changed(configs: Mapping[str, Any], base: Any, parsed: Any) -> dict[str, An
 
 def _fail(record: Record, store: Any) -> None:
     """Print where a run failed, and raise its reason with the path of its record."""
-    from recombine.claims.record import last_line
-    from recombine.cli.describe import frames
-    from recombine.cli.terminal import err, plain
-
     where = frames(record.error)
     if where and "recombine.base.error.Refused:" not in where:
         err().print(plain(where), style="dim", highlight=False)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recombine.base.disk import check_target, write
 from recombine.base.error import Refused, nearest
-from recombine.cli.parse import arguments_for, leading_file, parse, summary
+from recombine.cli.commands import sentence
+from recombine.cli.options import CertifyOptions, ForecastOptions, PlanOptions, SplitOptions
+from recombine.cli.parse import arguments_for, leading_file, parse
+from recombine.cli.terminal import print_json, say, show
+from recombine.tables import foresight
+from recombine.tables import split as splits
+from recombine.tables.datasets import DATASETS, dataset
+from recombine.tables.lists import rows_of
+from recombine.tables.read import read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,36 +28,23 @@ if TYPE_CHECKING:
 
 
 def certify(words: list[str]) -> int:
-    """Show which unmeasured combinations a table determines, with proof and noise margin."""
-    from recombine.cli.options import CertifyOptions
-    from recombine.tables import foresight
-
-    return _answer(words, CertifyOptions, foresight.certify, summary(certify))
+    """Carry out `recombine certify`."""
+    return _answer(words, CertifyOptions, foresight.certify, sentence("certify"))
 
 
 def forecast(words: list[str]) -> int:
-    """Predict unmeasured combinations: values, how certain they are, where a model will fail."""
-    from recombine.cli.options import ForecastOptions
-    from recombine.tables import foresight
-
-    return _answer(words, ForecastOptions, foresight.forecast, summary(forecast))
+    """Carry out `recombine forecast`."""
+    return _answer(words, ForecastOptions, foresight.forecast, sentence("forecast"))
 
 
 def plan(words: list[str]) -> int:
-    """Suggest what to measure next, with the expected gain of each measurement."""
-    from recombine.cli.options import PlanOptions
-    from recombine.tables import foresight
-
-    return _answer(words, PlanOptions, foresight.plan, summary(plan))
+    """Carry out `recombine plan`."""
+    return _answer(words, PlanOptions, foresight.plan, sentence("plan"))
 
 
 def split(words: list[str]) -> int:
-    """Split a table into training and test combinations of certified difficulty."""
-    from recombine.cli.options import SplitOptions
-    from recombine.cli.terminal import print_json, show
-    from recombine.tables import split as splits
-
-    table, options = _open(words, SplitOptions, "split", summary(split))
+    """Carry out `recombine split`."""
+    table, options = _open(words, SplitOptions, "split", sentence("split"))
     if options.ladder:
         parts = splits.ladder(table, **arguments_for(splits.ladder, options))
         folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
@@ -63,9 +60,6 @@ def split(words: list[str]) -> int:
     return 0
 
 
-TABLE_COMMANDS = {"certify": certify, "forecast": forecast, "plan": plan, "split": split}
-
-
 def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table, Any]:
     """Read the options, and the table that the first word names."""
     file, rest = leading_file(command, words)
@@ -74,11 +68,6 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
         raise Refused(f"'recombine {command}' needs a table first, as in: {command} data.csv.")
     for path in filter(None, (getattr(options, name, None) for name in ("cells", "html"))):
         check_target(path)  # before anything is computed
-    from pathlib import Path
-
-    from recombine.tables.datasets import DATASETS, dataset
-    from recombine.tables.read import read
-
     targets = options.target
     if file in DATASETS:
         if options.factors or targets or options.weights:
@@ -103,8 +92,6 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
 
 def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: str) -> int:
     """Call `ask` on a table with the options that it takes, then write and print the answer."""
-    from recombine.cli.terminal import print_json, say, show
-
     table, options = _open(words, kind, ask.__name__, about)
     answer = ask(table, **arguments_for(ask, options))
     if options.cells is not None:
@@ -122,10 +109,6 @@ def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: s
 
 def _write_split(split: Split, folder: Path) -> dict[str, Any]:
     """Write a split as plain files, and return its certificate."""
-    import json
-
-    from recombine.tables.lists import rows_of
-
     if folder.exists() and not folder.is_dir():
         raise Refused(f"--out needs a folder; {folder} is a file.")
     write(folder / "train.csv", rows_of(split.train).write_csv())

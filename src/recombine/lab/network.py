@@ -17,6 +17,8 @@ from recombine.lab.theory import Truth, truth, visible
 from recombine.lab.worlds import World
 from recombine.maps.noise import Noise
 from recombine.maps.seed import seeded
+from recombine.measures.flow import flows, purity
+from recombine.measures.modularity import matrices
 from recombine.measures.observed import predict
 from recombine.models.decoders import cnn, mlp, outer
 from recombine.models.rendering import low_rank, pixel_transformer
@@ -219,9 +221,6 @@ def weights(p: Problem, model: nn.Module) -> dict[str, Any]:
     if y.ndim != 2 or x.shape[1] != y.shape[1]:
         return {}
     # Imported here so that training processes start sooner.
-    from recombine.measures.flow import flows, purity
-    from recombine.measures.modularity import matrices
-
     try:
         flow = flows(model, x)
         share = float(np.mean([purity(f) for f in flow]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from importlib.resources import files
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from recombine.base.error import Refused
 from recombine.lab import theory
 from recombine.lab.export import plain_script
+from recombine.lab.network import frame, prepared, run
 from recombine.lab.state import Net, State
 from recombine.lab.worlds import CELLS, World
 from recombine.spaces.sets import table
@@ -122,10 +124,6 @@ def lab(task: Task, support: Support | None = None, **net: Any) -> Any:
             self._thread = None
 
         def _train(self, stop: threading.Event) -> None:
-            from time import monotonic
-
-            from recombine.lab.network import frame, prepared, run
-
             state, last = self.state, 0.0
             try:
                 p, models = prepared(world, state)

@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -15,12 +16,14 @@ from importlib.resources import files
 from threading import current_thread, main_thread
 from typing import Any
 
+import torch
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from threadpoolctl import threadpool_limits
 
 from recombine.base.error import Refused
 from recombine.lab import theory
@@ -324,11 +327,7 @@ def serve(
     """
     if token and len(token) < TOKEN:
         raise Refused(f"A token needs {TOKEN} characters or more; leave it out for a new one.")
-    import socket
-
-    import torch
     import uvicorn
-    from threadpoolctl import threadpool_limits
 
     # With a named protocol, asyncio disables Nagle's algorithm, which delayed every body by 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
+from recombine.lab.trainer import main
 from recombine.runs.executors import watch_parent
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ def prepare() -> None:
 def work(pipe: Connection) -> None:
     """Run in the training process; it exits with its parent."""
     watch_parent(os.getppid())
-    from recombine.lab.trainer import main
-
     main(pipe)
 
 

@@ -6,13 +6,21 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from recombine.audits import geometry
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, described
 from recombine.base.error import Refused
+from recombine.claims.bibliography import source_of
+from recombine.measures.kernels import all_features
+from recombine.measures.observed import Observed, predict
+from recombine.measures.transport import stages
+from recombine.runs.discover import find
+from recombine.spaces.sets import table as listed
 from recombine.tables.query import evaluated, is_module, one_hot
+from recombine.tasks.task import Data, Split, Task, tabulated
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,12 +32,7 @@ WIDTH = 64  # most principal directions of a layer
 LAYERS = 6  # most layers to report, evenly spaced from the first to the last
 CELLS = 1_024  # most combinations for the papers' diagnostics
 # Diagnostics of the papers, and a sentence for each score that is reported.
-MEASURED = {
-    "factorization": "liang2025",
-    "transport": "liang2025",
-    "interaction": "brady2024",
-    "modularity": "qian2025",
-}
+MEASURED = ("factorization", "transport", "interaction", "modularity")
 SENTENCES = {
     "kernel_product_output": "{:.0%} of the outputs' kernel over the grid is one product of a "
     "kernel per factor.",
@@ -80,11 +83,6 @@ def inputs_of(sample: Sample) -> Tensor:
 
 def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
     """Additivity of some layers: R² of sums over factors on held-out combinations."""
-    import torch
-
-    from recombine.measures.kernels import all_features
-    from recombine.measures.transport import stages
-
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(x))[:ROWS])
     table = sample.table
@@ -128,12 +126,6 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
 
 def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> Observed:
     """Observe the module on a task of the combinations, each with its first input."""
-    import torch
-
-    from recombine.measures.observed import Observed, predict
-    from recombine.spaces.sets import table as listed
-    from recombine.tasks.task import Data, Split, Task, tabulated
-
     first = np.full(len(sample.cells), -1)
     first[sample.cell[: len(x)][::-1]] = np.arange(len(x))[::-1]
     cells = np.flatnonzero(first >= 0)
@@ -165,28 +157,20 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
 
 def task_reasons(observed: Observed) -> list[Reason]:
     """Measure a model on a task by those diagnostics of the papers that apply."""
-    from recombine.runs.discover import find
-
     reasons = []
-    for name, paper in MEASURED.items():
+    for name in MEASURED:
         try:
             measured = find("diagnostic", name)(observed)
         except (Refused, RuntimeError):
             continue  # it does not apply, or the model does not allow it
         for key, sentence in SENTENCES.items():
             if key in measured and isfinite(value := float(measured[key])):
-                reasons.append(Reason(key, value, sentence.format(value), paper))
+                reasons.append(Reason(key, value, sentence.format(value), source_of(name)))
     return reasons
-
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def tensor_of(values: Any, model: Any) -> Tensor:
     """Turn inputs into a tensor; floats get the precision of a module, or single precision."""
-    import torch
-
     try:
         x = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
     except (TypeError, ValueError, RuntimeError) as problem:

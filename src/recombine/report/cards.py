@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from recombine.claims.bibliography import Paper, papers
 from recombine.claims.claim import MISSING, Claim
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.judge import Judged, one_per_claim
@@ -18,7 +19,6 @@ from recombine.claims.published import duration, published
 from recombine.claims.record import jsonable
 from recombine.claims.store import Store
 from recombine.plots.chart import verdict_axis
-from recombine.report.bibliography import Paper, papers
 from recombine.report.conditions import key_of
 from recombine.report.outcomes import LOOKS, Count, Look, tally
 from recombine.report.sections import Picture, Section, anchor

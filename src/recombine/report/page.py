@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 from recombine.base.error import Refused
+from recombine.claims.bibliography import papers
 from recombine.claims.claim import Role
 from recombine.claims.experiment import EXPERIMENTS, SIZES
 from recombine.claims.judge import Judged, one_per_claim
 from recombine.claims.record import DONE, Record
 from recombine.claims.store import Store
 from recombine.plots.numbers import measured
-from recombine.report.bibliography import papers
+from recombine.plots.page import render
 from recombine.report.cards import claim_card, paper_card
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import Section, dates, processors, section
@@ -45,8 +46,6 @@ def page(
     The same records give the same page. Links to records and source files need `where`, the path
     of the page.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     if not records:
         raise Refused(
             f"There are no records in {store.root}; run `recombine reproduce` first, or name "
@@ -57,15 +56,9 @@ def page(
     cards = [claim_card(j, sections, store, where) for j in judged]
     keys = {name.partition(".")[0] for name, _ in sections} | {c.claim.family for c in cards}
     order = sorted(keys, key=lambda key: (_rank(list(papers()), key), key))
-    environment = Environment(
-        loader=PackageLoader("recombine.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["measured"] = lambda verdict: measured(*verdict.numbers)
-    return environment.get_template("page.html").render(
+    return render(
+        "recombine.report",
+        "page.html",
         papers=[
             paper_card(
                 key,
@@ -83,6 +76,7 @@ def page(
         unfinished=sum(r.status != DONE for r in records),
         dates=dates(records),
         devices=processors(records),
+        measured=measured,
     )
 
 

@@ -75,8 +75,9 @@ class Array:
 
 
 def submit(words: Sequence[str], *, options: str, tasks: int, logs: Path) -> Array:
-    """Submit an array whose tasks run `recombine WORDS --part i/tasks`.
+    """Submit an array whose tasks run `python WORDS --part i/tasks`.
 
+    - words: what Python runs, such as `-m recombine.cli sweep NAME`
     - options: options of sbatch as one string, such as "--partition=short --time=60"
     - tasks: how many tasks share the runs
     - logs: folder of the tasks' output, which all nodes can write to
@@ -95,7 +96,7 @@ def submit(words: Sequence[str], *, options: str, tasks: int, logs: Path) -> Arr
         logs.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise Refused(f"Logs cannot be written to {logs} ({problem.strerror}).") from problem
-    task = shlex.join([sys.executable, "-m", "recombine.cli", *words, "--part"])
+    task = shlex.join([sys.executable, *words, "--part"])
     script = f"exec {task} $SLURM_ARRAY_TASK_ID/{tasks}"
     done = _call(
         [

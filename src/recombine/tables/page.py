@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
 
+from recombine.plots.page import render
 from recombine.tables.lists import briefly, text_of
 from recombine.tables.maps import WIDE, PairMap, pair_maps
 
@@ -25,30 +23,12 @@ LETTER = 8  # pixels per character
 
 def page(f: Answers) -> str:
     """Write one self-contained page."""
-    page = template("recombine.tables", "foresight.html")
-    return str(page.render(**_content(f, ROWS), design=design()))
+    return render("recombine.tables", "foresight.html", **_content(f, ROWS))
 
 
 def fragment(f: Answers) -> str:
     """Write the sentences and the first rows, for a notebook."""
-    return str(template("recombine.tables", "fragment.html").render(**_content(f, 8)))
-
-
-def design() -> Markup:
-    """The style sheet of the report."""
-    return Markup(files("recombine.report").joinpath("templates/design.css").read_text("utf-8"))
-
-
-def template(package: str, name: str) -> Template:
-    """Load a template of a package."""
-    environment = Environment(
-        loader=PackageLoader(package),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
+    return render("recombine.tables", "fragment.html", **_content(f, 8))
 
 
 def _content(f: Answers, rows: int) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import TimeRemainingColumn as TimeLeft
 from torch import Tensor, nn
 
 
@@ -69,10 +72,6 @@ Show = Callable[[float, str], None]  # share done, note
 
 @contextmanager
 def _terminal_bar() -> Iterator[Show]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda share, note: None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ from recombine.base import plugins
 
 @dataclass(frozen=True)
 class Paper:
-    """One entry of `papers/papers.toml`; a family of our own has neither authors nor preprint."""
+    """One entry of a `papers.toml`; a family of our own has neither authors nor preprint."""
 
     key: str
     title: str
@@ -25,6 +26,8 @@ class Paper:
     finding: str  # our result, with placeholders for numbers
     summary: str
     figures: tuple[str, ...]
+    explains: tuple[str, ...] = ()  # measurements of an audit that follow it
+    advice: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topic -> its claims
 
     @property
     def ours(self) -> bool:
@@ -90,10 +93,21 @@ def papers() -> dict[str, Paper]:
     return {key: _paper(key, entry) for key, entry in entries.items()}
 
 
+def source_of(measurement: str) -> str:
+    """Name the paper that a measurement of an audit follows; empty without one."""
+    return next((key for key, paper in papers().items() if measurement in paper.explains), "")
+
+
+def claims_on(topic: str) -> tuple[str, ...]:
+    """List the claims that tested an advice."""
+    return tuple(name for paper in papers().values() for name in paper.advice.get(topic, ()))
+
+
 def _paper(key: str, entry: dict[str, Any]) -> Paper:
     plain: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
     }
+    plain["advice"] = {topic: tuple(names) for topic, names in plain.get("advice", {}).items()}
     for name in ("idea", "finding", "summary"):
         plain[name] = " ".join(plain[name].split())
     return Paper(key=key, **plain)
