@@ -44,7 +44,7 @@ picture: setup
 
 # Measure every claim at quick size and write what is made from records: claims, README's table, citation.
 claims: setup
-	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays --page runs/claims.html
+	$(BIN)/recombine reproduce --workers 2 --records papers/results --no-arrays --page runs/claims.html
 	$(BIN)/python docs/generate.py
 
 # Names and sentences of everything, which `recombine list` reads without importing it.

@@ -1,7 +1,7 @@
 """What the settings of brady2024.objects do, one at a time: `python -m benchmarks.ablation`.
 
 Each run differs in one choice from that with both penalties on which the headlines rest. Records
-join those under results/, and `docs/generate.py` writes the table of docs/papers/brady2024.md.
+join those under papers/results/, and `docs/generate.py` writes the table of docs/papers/brady2024.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEEDS = range(3000, 3005)  # those of the headlines
 def main() -> None:
     """Run the ablations that are not done yet."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=Path, default=Path("results"))
+    parser.add_argument("--records", type=Path, default=Path("papers/results"))
     store = Store(parser.parse_args().records)
     experiment = EXPERIMENTS["brady2024.objects"]
     for name, change in SINGLE.items():

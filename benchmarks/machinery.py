@@ -17,7 +17,7 @@ from recombine.claims.experiment import Result as Scores
 from recombine.claims.store import Store
 from recombine.runs.sweep import sweep
 
-RESULTS = Path(__file__).parents[1] / "results"
+RESULTS = Path(__file__).parents[1] / "papers" / "results"
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ references:
 def generated() -> dict[str, str]:
     """Return the text of every generated file, by path."""
     shelves()
-    records = list(Store(ROOT / "results").records())
+    records = list(Store(ROOT / "papers" / "results").records())
     judged = judge_all(records)
     texts = [HEADLINES, *(p.finding for p in papers().values())]
     shipped = published_json(judged, records, texts, needed("quick"))
@@ -59,7 +59,7 @@ def generated() -> dict[str, str]:
         "docs/papers/brady2024.md": fill(page, "ablation", ablation(records)),
         "docs/foresight.md": fill(foresight, "foresight", verdicts(judged, "foresight")),
         "docs/claims.md": markdown(judged),
-        "src/recombine/papers/published.json": shipped,
+        "papers/src/recombine_papers/published.json": shipped,
         "CITATION.cff": citation(),
         "README.md": fill(
             fill(readme, "papers", table(published)),

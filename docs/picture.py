@@ -26,7 +26,7 @@ svg { image-rendering: pixelated; }
 
 def main() -> None:
     """Average each decoder's error map over seeds and draw them side by side."""
-    store = Store(Path(sys.argv[1] if sys.argv[1:] else "results"))
+    store = Store(Path(sys.argv[1] if sys.argv[1:] else "papers/results"))
     maps = {}
     runs = [r for r in store.records() if r.experiment == "liang2025.hidden_square"]
     for kind, name in NAMES.items():

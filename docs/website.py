@@ -36,17 +36,19 @@ OUTSIDE = {  # pages that live elsewhere in the repository
     "benchmarks/README.md": "benchmarks.md",
 }
 GROUPS = {  # of the API reference, by the package of a name
-    "core": "Spaces, supports, tasks and claims",
+    "spaces": "Spaces and supports",
+    "tasks": "Tasks",
+    "models": "Models",
+    "training": "Training",
+    "measures": "Measures",
+    "maps": "Maps",
     "theory": "Theory",
     "tables": "Tables",
     "audits": "Audit",
-    "maps": "Maps",
-    "diagnostics": "Diagnostics",
-    "models": "Models",
-    "tasks": "Codes of inputs",
-    "training": "Training",
-    "runs": "Runs and records",
-    "report": "Figures of reports",
+    "claims": "Experiments, claims and records",
+    "runs": "Runs",
+    "plots": "Figures",
+    "base": "Names and refusals",
     "lab": "The lab",
 }
 
@@ -55,7 +57,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the text of every page."""
     shelves()
     load_figures()
-    store = Store(ROOT / "results")
+    store = Store(ROOT / "papers" / "results")
     records = list(store.records())
     judged = judge_all(records)
     for path in sorted((ROOT / "docs").rglob("*.md")):

@@ -41,7 +41,7 @@ def test_what_is_made_from_records_and_papers_is_up_to_date(generate):
     """If this fails after a change of words or results, run `python docs/generate.py`."""
     for name, text in generate.generated().items():
         assert (ROOT / name).read_text() == text, f"{name} is older than the records"
-    assert {r.size for r in Store(ROOT / "results").records()} <= {"quick", "paper"}
+    assert {r.size for r in Store(ROOT / "papers" / "results").records()} <= {"quick", "paper"}
 
 
 def test_what_is_published_can_be_read_again(generate):
@@ -91,7 +91,7 @@ def test_a_quoted_score_is_the_mean_of_the_default_run(generate):
 
 def test_every_claim_has_been_measured_and_every_stored_score_is_declared():
     shelves()
-    records = list(Store(ROOT / "results").records())
+    records = list(Store(ROOT / "papers" / "results").records())
     judged = {j.claim.name: j for j in judge_all(records)}
     assert set(judged) == set(CLAIMS)
     assert all(j.verdict.seeds >= j.claim.seeds for j in judged.values())
@@ -101,7 +101,7 @@ def test_every_claim_has_been_measured_and_every_stored_score_is_declared():
 
 def test_what_does_not_hold_has_a_likely_reason_with_a_number_and_says_what_was_tried():
     shelves()
-    published = json.loads((ROOT / "src/recombine/papers/published.json").read_text())
+    published = json.loads((ROOT / "papers/src/recombine_papers/published.json").read_text())
     reasons = {
         name: CLAIMS[name].reason
         for name, entry in published["claims"].items()
@@ -114,14 +114,14 @@ def test_what_does_not_hold_has_a_likely_reason_with_a_number_and_says_what_was_
 def test_second_stages_are_reproduced_where_they_decided():
     """A second stage that left its claim open stays in the records, but is not repeated."""
     shelves()
-    published = json.loads((ROOT / "src/recombine/papers/published.json").read_text())["claims"]
+    published = json.loads((ROOT / "papers/src/recombine_papers/published.json").read_text())["claims"]
     repeated = {name for name, claim in CLAIMS.items() if claim.second}
     assert repeated
     assert not {name for name in repeated if published[name]["outcome"] not in (HOLDS, FAILS)}
 
 
 def test_results_are_small_and_every_array_has_its_record():
-    paths = [p for p in (ROOT / "results").rglob("*") if p.is_file()]
+    paths = [p for p in (ROOT / "papers" / "results").rglob("*") if p.is_file()]
     assert {p.suffix for p in paths} <= {".json", ".npz"}
     assert sum(p.stat().st_size for p in paths if p.suffix == ".json") < 10_000_000
     assert sum(p.stat().st_size for p in paths) < 20_000_000

@@ -28,7 +28,7 @@ def measured(name):
     experiment = find("experiment", claim.experiment)
     configs = [experiment.configure("quick", **run) for run in claim.runs("quick").values()]
     records = [
-        Store(ROOT / "results").find(experiment.name, identify(experiment, cfg, 0))
+        Store(ROOT / "papers" / "results").find(experiment.name, identify(experiment, cfg, 0))
         for cfg in configs
     ]
     assert None not in records
@@ -92,13 +92,13 @@ def a_report_opens(words, capsys, tmp_path, monkeypatch):
 
 
 def all_claims_are_shown(words, capsys, tmp_path, monkeypatch):
-    from recombine.cli import commands
+    from recombine.cli import report
 
     monkeypatch.chdir(tmp_path)
     options = []
-    monkeypatch.setattr(commands, "_report", lambda how, names: options.append(how) or 0)
+    monkeypatch.setattr(report, "write_report", lambda how, names: options.append(how) or 0)
     assert call(capsys, *words)[0] == 0
-    assert options[0].records == ROOT / "results"
+    assert options[0].records == ROOT / "papers" / "results"
     assert options[0].page == Path("runs/published.html")
     assert options[0].open
 

@@ -68,7 +68,7 @@ class Links(HTMLParser):
 def test_every_page_of_the_navigation_that_exists_is_built(site, website):
     names = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     papers = {f"papers/{path.stem}.html" for path in (ROOT / "docs/papers").glob("*.md")}
-    assert {"index.html", "tutorial.html", "api/core.html", "claims.html"} | papers <= names
+    assert {"index.html", "tutorial.html", "api/spaces.html", "claims.html"} | papers <= names
     listed = (ROOT / "mkdocs.yml").read_text()
     assert {n for n, _ in website.reference()} == set(re.findall(r"api/\w+\.md", listed))
 
@@ -97,7 +97,7 @@ def test_no_link_is_broken_and_nothing_is_loaded_from_elsewhere(site):
         ("index.html", 390, "dark"),
         ("papers/liang2025.html", 390, "dark"),
         ("claims.html", 390, "light"),
-        ("api/core.html", 1400, "dark"),
+        ("api/spaces.html", 1400, "dark"),
     ],
 )
 def test_pages_in_a_browser(browser, accessibility, address, page, width, scheme):

@@ -15,7 +15,7 @@ from recombine.claims.store import Store
 from recombine.plots.panel import Axes
 from recombine.report.sections import pictures
 
-RESULTS = Path(recombine.__file__).parents[2] / "results"
+RESULTS = Path(recombine.__file__).parents[2] / "papers" / "results"
 PAPERS = ("wiedemer2023", "brady2024", "qian2025")
 
 

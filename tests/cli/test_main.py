@@ -233,7 +233,7 @@ def test_reproduce_judges_and_reports(capsys, tmp_path):
 
 
 def test_a_report_prints_claims_with_runs_and_counts_the_others(capsys, tmp_path, monkeypatch):
-    from recombine.cli import terminal
+    from recombine.cli import show
 
     call(capsys, "run", "lippl2025.addition", "--records", tmp_path)
     _, out, _ = call(capsys, "report", "--records", tmp_path)
@@ -243,7 +243,7 @@ def test_a_report_prints_claims_with_runs_and_counts_the_others(capsys, tmp_path
     number = int(re.search(r"(\d+) claims? lacks? finished runs", table)[1])
     assert number == len([c for c in CLAIMS.values() if c.experiment == "lippl2025.addition"])
     call(capsys, "reproduce", "lippl2025.addition", "--records", tmp_path, "--workers", "1")
-    monkeypatch.setattr(terminal, "MANY_CLAIMS", 0)
+    monkeypatch.setattr(show, "MANY_CLAIMS", 0)
     _, out, _ = call(capsys, "report", "--records", tmp_path)
     assert re.search(rf"Lippl & Stachenfeld 2025: {number} claims: {number} hold", out)
     assert "No verdict differs from the published one." in out

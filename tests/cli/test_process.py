@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from recombine.claims.store import Store
-from recombine.cli.commands import COMMANDS
+from recombine.cli.commands import COMMANDS, Command
 from recombine.cli.main import main
 
 SQUARE = "liang2025.hidden_square"
@@ -117,8 +117,11 @@ def test_only_commands_that_write_records_say_that_runs_are_kept(capsys, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device", "page.html")
 
     keeping = name in ("run", "sweep", "reproduce")
+    here = sys.modules[__name__]
     for command, code in ((stopped, 143), (unwritable, 2)):
-        monkeypatch.setitem(COMMANDS, name, command)
+        monkeypatch.setattr(here, "command", command, raising=False)
+        monkeypatch.setitem(sys.modules, "stopping", here)
+        monkeypatch.setitem(COMMANDS, name, Command("stopping", "command", "Stop."))
         assert main([name]) == code
         said = capsys.readouterr().err
         assert ("Stopped." in said) == (command is stopped)

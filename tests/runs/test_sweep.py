@@ -60,7 +60,7 @@ def another(log, store, *acts):
     code = f"""
 import runpy, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in background jobs
-toy = runpy.run_path({str(TESTS / "conftest.py")!r}, run_name="conftest")["TOY"]
+toy = runpy.run_path({str(TESTS.parent / "conftest.py")!r}, run_name="conftest")["TOY"]
 from pathlib import Path
 from threading import Event
 from recombine.claims.store import Store
