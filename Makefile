@@ -1,6 +1,7 @@
 # setup · demo · test · lint · bench · docs · package: the whole of the project's housekeeping.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
@@ -12,8 +13,9 @@ setup: .venv/ready
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "recombine needs Python 3.11 or newer with venv; $(PYTHON) is not. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) pip # 25.1 or newer, for --group
+	$(INSTALL) torch
+	$(INSTALL) -e '.[dask,notebook]' --group dev
 	@touch $@
 
 # Standard decoders against one that can compose, five seeds each, and one cure, in about a minute.

@@ -67,6 +67,7 @@ TESTED = {
     "test_laws": "src/recombine/core/registry.py",
     "test_layers": "src/recombine",
     "test_notebooks": "notebooks",
+    "test_project": "pyproject.toml",
     "test_readme": "README.md",
     "test_site": "docs/website.py",
 }
