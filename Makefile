@@ -1,11 +1,11 @@
-# setup · demo · test · lint · bench · docs · package: the whole of the project's housekeeping.
+# setup · demo · test · lint · bench · docs · notebooks · package: the whole of the project's housekeeping.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: setup demo test lint bench claims index picture docs package clean torture
+.PHONY: setup demo test lint bench claims index picture docs notebooks package clean torture
 
 setup: .venv/ready
 
@@ -60,6 +60,10 @@ torture: setup
 # The site, built offline into build/docs/site.
 docs: setup
 	$(BIN)/python docs/website.py
+
+# The scripts in notebooks/, executed, each beside itself as .ipynb.
+notebooks: setup
+	$(BIN)/python -m tools.notebooks
 
 # Build sdist and wheel, and try the wheel outside the checkout.
 package: setup

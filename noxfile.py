@@ -1,3 +1,7 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# dependencies = ["nox>=2025.2.9"]
+# ///
 """Tests on other interpreters and other versions of the dependencies than those of `make test`.
 
 `make setup` installs nox; `.venv/bin/nox -s tests-3.12` tests one interpreter.
@@ -7,7 +11,6 @@ import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
-nox.options.sessions = ["tests"]
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 GROUPS = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test", "docs")
@@ -20,7 +23,7 @@ def tests(session: nox.Session) -> None:
     _test(session)
 
 
-@nox.session(python=PYTHONS[0])
+@nox.session(python=PYTHONS[0], default=False)
 def oldest(session: nox.Session) -> None:
     """Run all tests with the oldest versions that pyproject.toml allows."""
     _test(session, "-c", "constraints-oldest.txt")
