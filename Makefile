@@ -48,6 +48,7 @@ picture: setup
 claims: setup
 	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays --page runs/claims.html
 	$(BIN)/python docs/generate.py
+	$(BIN)/python -m tools.metadata
 
 # Names and sentences of everything, which `recombine list` reads without importing it.
 index: setup

@@ -66,8 +66,10 @@ TESTED = {
     "test_docs": "docs",
     "test_laws": "src/recombine/core/registry.py",
     "test_layers": "src/recombine",
+    "test_metadata": "tools/metadata.py",
     "test_notebooks": "notebooks",
     "test_project": "pyproject.toml",
+    "test_release": "tools/release.py",
     "test_readme": "README.md",
     "test_site": "docs/website.py",
 }
