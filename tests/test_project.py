@@ -1,9 +1,12 @@
 """Versions, groups and interpreters are stated the same way in every file of the project."""
 
 import re
+import runpy
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
@@ -56,3 +59,41 @@ def test_interpreters_are_the_same_everywhere():
     assert [step["run"] for step in jobs["run"]["steps"] if "run" in step] == [".ci/run"]
     sessions = {entry["session"] for entry in jobs["versions"]["strategy"]["matrix"]["include"]}
     assert sessions == {"oldest", *(f"tests-{python}" for python in pythons)}
+
+
+def test_the_first_change_of_a_contributor_works(tmp_path, monkeypatch):
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    files = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL))
+    assert set(files) == {"worst.py", "test_worst.py"}
+    for name, program in files.items():
+        (tmp_path / name).write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        runpy.run_path(str(tmp_path / "test_worst.py"))["test_the_worst_combination_is_found"]()
+    finally:
+        sys.modules.pop("worst", None)
+
+
+def test_what_contributing_names_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for path in re.findall(r"(?:tests|src|\.github|docs)/[\w./-]*\.(?:py|md|yml)\b", text):
+        assert (ROOT / path).exists(), path
+    targets = set(re.findall(r"(?m)^(\w+):", (ROOT / "Makefile").read_text()))
+    for words in re.findall(r"(?:`|^)make ((?:[a-z]+ ?)+)(?:`|$| +#)", text, re.MULTILINE):
+        assert set(words.split()) <= targets, words
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in ROOT.glob("*.md")))
+def test_links_of_the_pages_at_the_top_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
+        assert (ROOT / target).exists(), target
+
+
+def test_issues_ask_for_what_a_maintainer_needs():
+    forms = [p for p in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if p.stem != "config"]
+    assert {form.stem for form in forms} == {"my-table", "my-model", "my-claim"}
+    for form in forms:
+        entries = yaml.safe_load(form.read_text())
+        fields = {field["id"]: field for field in entries["body"]}
+        assert len(fields) == len(entries["body"]) >= 4
+        assert fields["version"]["validations"] == {"required": True}
