@@ -68,6 +68,7 @@ TESTED = {
     "test_layers": "src/recombine",
     "test_metadata": "tools/metadata.py",
     "test_notebooks": "notebooks",
+    "test_paper": "paper.md",
     "test_project": "pyproject.toml",
     "test_release": "tools/release.py",
     "test_readme": "README.md",
