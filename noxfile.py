@@ -7,13 +7,16 @@
 `make setup` installs nox; `.venv/bin/nox -s tests-3.12` tests one interpreter.
 """
 
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 
 PYTHONS = ["3.11", "3.12", "3.13"]
-GROUPS = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test", "docs")
+PROJECT = nox.project.load_toml("pyproject.toml")
+GROUPS = nox.project.dependency_groups(PROJECT, "test", "docs")
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -26,7 +29,13 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0], default=False)
 def oldest(session: nox.Session) -> None:
     """Run all tests with the oldest versions that pyproject.toml allows."""
-    _test(session, "-c", "constraints-oldest.txt")
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    bounds = [
+        r for part in (PROJECT["project"]["dependencies"], *extras) for r in part if ">=" in r
+    ]
+    path = Path(session.create_tmp()) / "oldest.txt"
+    path.write_text("\n".join(bound.replace(">=", "==") for bound in bounds))
+    _test(session, "-c", str(path))
 
 
 def _test(session: nox.Session, *constraints: str) -> None:
