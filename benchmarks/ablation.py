@@ -1,7 +1,8 @@
 """What the settings of brady2024.objects do, one at a time: `python -m benchmarks.ablation`.
 
 Each run differs in one choice from that with both penalties on which the headlines rest. Records
-join those under papers/results/, and `docs/generate.py` writes the table of docs/papers/brady2024.md.
+join those under papers/results/, and `docs/generate.py` writes the table of
+docs/papers/brady2024.md.
 """
 
 from __future__ import annotations

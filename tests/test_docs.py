@@ -114,7 +114,9 @@ def test_what_does_not_hold_has_a_likely_reason_with_a_number_and_says_what_was_
 def test_second_stages_are_reproduced_where_they_decided():
     """A second stage that left its claim open stays in the records, but is not repeated."""
     shelves()
-    published = json.loads((ROOT / "papers/src/recombine_papers/published.json").read_text())["claims"]
+    published = json.loads((ROOT / "papers/src/recombine_papers/published.json").read_text())[
+        "claims"
+    ]
     repeated = {name for name, claim in CLAIMS.items() if claim.second}
     assert repeated
     assert not {name for name in repeated if published[name]["outcome"] not in (HOLDS, FAILS)}

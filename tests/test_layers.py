@@ -69,6 +69,10 @@ TESTED = {
     "tests/test_site": "docs/website.py",
     "papers/tests/test_figures": "papers/src/recombine_papers",
     "papers/tests/foresight/test_foresight": "papers/src/recombine_papers/foresight",
+    "tests/test_metadata": "tools/metadata.py",
+    "tests/test_paper": "paper.md",
+    "tests/test_project": "pyproject.toml",
+    "tests/test_release": "tools/release.py",
 }
 
 

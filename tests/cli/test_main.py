@@ -12,10 +12,10 @@ import pytest
 from recombine.claims.claim import CLAIMS
 from recombine.claims.experiment import RESERVED
 from recombine.claims.store import Store
-from recombine.cli.reproduce import _plan
 from recombine.cli.commands import COMMANDS
 from recombine.cli.main import main
 from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
+from recombine.cli.reproduce import _plan
 from recombine.runs.discover import find
 from recombine.runs.listing import KINDS
 
