@@ -25,7 +25,7 @@ import recombine_papers
 PAPERS = [
     f"recombine_papers.{path.parent.name}.{path.stem}"
     for path in sorted(Path(recombine_papers.__file__).parent.glob("*/*.py"))
-    if "jaxtyping" in path.read_text()
+    if "from jaxtyping" in path.read_text()
 ]
 if "pytest" in sys.modules:  # a subprocess of a test reads this file too
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and subprocesses inherit that
@@ -41,11 +41,16 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+from torch import Tensor, nn
 from torch.utils import backend_registration
 
 from recombine.base import registry
 from recombine.claims.experiment import Experiment, Result
+from recombine.measures.observed import Observed
 from recombine.runs.discover import load_figures, shelves
+from recombine.spaces.support import Support
+from recombine.tasks.bumps import bumps, hole
+from recombine.tasks.task import Task
 
 torch.set_num_threads(1)
 settings.register_profile(
@@ -188,3 +193,20 @@ def accessibility(browser: Any) -> Callable[[], list[tuple[str, list[str]]]]:
 def rng() -> np.random.Generator:
     """A fixed source of randomness."""
     return np.random.default_rng(0)
+
+
+Outputs = Callable[[Tensor], Tensor]
+
+
+@pytest.fixture
+def observed() -> Callable[..., Observed]:
+    """Observe `outputs(targets)`, by default on the paper's bumps and hole."""
+
+    def observe(
+        outputs: Outputs, task: Task | None = None, support: Support | None = None
+    ) -> Observed:
+        task = task or bumps(28)
+        split = task.split(support or ~hole("center", 28))
+        return Observed(task, split, outputs(split.query.y), nn.Identity())
+
+    return observe

@@ -24,8 +24,8 @@ RESULTS = HOME / "papers" / "results"
 LIGHT = ("base", "spaces", "theory", "claims", "plots", "tables", "audits", "runs", "report")
 HEAVY = ("maps", "tasks", "penalties", "training", "models", "measures", "lab")
 LAYERS = (*LIGHT, *HEAVY, "cli")
-# Of the torch side: these read and draw images without torch.
-NO_TORCH = ("recombine.tasks.banks", "recombine.tasks.drawing")
+# Of the torch side: these read images without torch.
+NO_TORCH = ("recombine.tasks.banks",)
 # What a function of a light module returns or takes, named for type checkers alone.
 TYPES = {
     ("recombine.audits.models", "recombine.measures.observed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, fields, make_dataclass
 from inspect import signature
+from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
@@ -78,8 +79,6 @@ def leading(words: list[str]) -> tuple[str | None, list[str]]:
 def leading_file(command: str, words: list[str]) -> tuple[str | None, list[str]]:
     """Pop the leading file of a command; refuse one that follows the options."""
     if len(words) > 1 and words[0].startswith("-"):
-        from pathlib import Path
-
         *options, last = words
         if not last.startswith("-") and Path(last).is_file():
             raise Refused(
@@ -91,8 +90,6 @@ def leading_file(command: str, words: list[str]) -> tuple[str | None, list[str]]
 def load_plugins(words: list[str]) -> None:
     """Load the plugins of --plugin before the other options, which may depend on them."""
     if plugins := _values(words, "--plugin"):
-        from recombine.runs.discover import load_plugin
-
         for plugin in plugins:
             load_plugin(plugin)
 

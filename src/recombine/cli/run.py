@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recombine.base.door import behind
 from recombine.base.error import Refused
 from recombine.claims.claim import CLAIMS
-from recombine.claims.record import DONE, last_line
+from recombine.claims.record import DONE, Record, last_line
 from recombine.claims.store import Store
 from recombine.cli.commands import sentence
 from recombine.cli.describe import frames, next_step
@@ -19,9 +19,6 @@ from recombine.cli.parse import joined, parse, size_of
 from recombine.cli.show import show_run
 from recombine.cli.terminal import err, plain, print_json, progress, say, warn
 from recombine.runs.sweep import sweep
-
-if TYPE_CHECKING:
-    from recombine.claims.record import Record
 
 
 def command(words: list[str]) -> int:

@@ -12,10 +12,11 @@ from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from recombine.claims.record import Record, last_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from recombine.claims.record import Record
     from recombine.runs.sweep import Watch
 
 LONGEST = 2000  # characters of a warning
@@ -145,8 +146,6 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
 
 def show_failures(records: Sequence[Record]) -> bool:
     """Warn about runs that did not finish; return whether there are any."""
-    from recombine.claims.record import last_line
-
     unfinished = [r for r in records if r.status != "done"]
     for r in unfinished[:5]:
         warn(f"{r.experiment} seed {r.seed} {r.status}: {last_line(r.error)} (record {r.id})")

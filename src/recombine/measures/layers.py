@@ -106,7 +106,7 @@ def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> lis
             value,
             f"Layer {name}: sums over factors predict its features on held-out combinations with "
             f"R² {value:.2f}.",
-            "liang2025",
+            source_of("layers"),
         )
         for name, value in scores.items()
         if isfinite(value)

@@ -30,8 +30,8 @@ class Ablation(Training):
     """Learned queries that attend to the image, Slot Attention, or a dense network."""
     decoder: Literal["transformer", "broadcast"] = "transformer"
     """Pixels that attend to the slots, or one image per slot, combined by masks."""
-    strides: tuple[int, ...] = (2, 1, 2, 1)
-    """Of the convolutions that make tokens: (2, 1, 2, 1) leaves 16 tokens, (2, 1) 64."""
+    tokens: Literal[16, 64] = 16
+    """Tokens that the convolutions make of an image, of which each sees a part."""
     heads: int = 2
     """Heads of the decoder's attention."""
     pixels: int = 0
@@ -107,7 +107,7 @@ OVERLAP: Run = {**THREE, "apart": 0.0, "objects": 2, "slots": 3}
 # The encoder of the paper, with 64 tokens that each see a part of the image. The weight on the code
 # rises only once the encoder has left its plateau, as the other weight does (docs/decisions/9).
 TOKENS: Run = {
-    **{**THREE, "encoder": "transformer", "strides": (2, 1), "restarts": 1},
+    **{**THREE, "encoder": "transformer", "tokens": 64, "restarts": 1},
     **{"capacity_start": 0.2},
 }
 

@@ -29,6 +29,8 @@ from recombine_papers.brady2024.objects import CHOOSING, EXAMPLES, FEW, TRIES
 from recombine_papers.brady2024.objects_scenes import Ablation
 from recombine_papers.brady2024.objects_scenes_training import Scenes, draw_scenes
 
+STRIDES = {16: (2, 1, 2, 1), 64: (2, 1)}  # of the convolutions, by the tokens that they leave
+
 
 def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
     """Build one autoencoder."""
@@ -36,7 +38,7 @@ def build(cfg: Ablation, data: Data, seed: int) -> Autoencoder:
     options: dict[str, Any] = {**sizes, "encoder": cfg.encoder, "decoder": cfg.decoder}
     options |= {"slots": cfg.slots, "dim": cfg.dim, "pixels": cfg.pixels or None}
     if not cfg.paper:
-        options["strides"] = cfg.strides
+        options["strides"] = STRIDES[cfg.tokens]
     model = transformer_autoencoder(data, **options, variational=cfg.capacity > 0, seed=seed)
     assert isinstance(model, Autoencoder)
     return model

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from recombine.claims.claim import FRESH, Evidence, claims
 from recombine.claims.experiment import Result, Training, experiment
@@ -51,9 +50,7 @@ class Deep(Training):
     """Anneal the learning rate to zero along a half cosine."""
 
 
-def from_affine(
-    outputs: Float[np.ndarray, "n parts"], targets: Float[np.ndarray, "n parts"]
-) -> Float[np.ndarray, " parts"]:
+def from_affine(outputs: Array, targets: Array) -> Array:
     """Root mean square error of the best affine map from each column to its target.
 
     >>> x = np.linspace(-1, 1, 5)
