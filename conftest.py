@@ -60,8 +60,9 @@ settings.load_profile("recombine")
 shelves()
 load_figures()
 collect_ignore = [
-    "tests/shadow.py"
-]  # loaded once, below; collecting its doctests would register it twice
+    "tests/shadow.py",  # loaded once, below; collecting its doctests would register it twice
+    *(f"src/recombine/{name}.py" for name in ("core", "diagnostics", "papers")),  # they raise
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:

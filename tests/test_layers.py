@@ -35,6 +35,8 @@ TYPES = {
 SHELVED = ("recombine.models.", "recombine.penalties.")
 # One experiment, for the lab and its tests.
 FAMILIES = ("recombine.lab.painted",)
+# These name papers: the help, by way of example, and names that have moved into one.
+NAMING = ("recombine.cli.main", "recombine.cli.data", "recombine.renamed")
 
 INNER = 130  # imports inside functions
 TYPED = 30  # blocks for type checkers
@@ -91,7 +93,7 @@ def package(name: str) -> str:
     parts = name.split(".")
     if parts[0] == "recombine_papers":
         return "/".join(["papers", *parts[1:2]])
-    return parts[1] if len(parts) > 1 else ""
+    return parts[1] if len(parts) > 1 and (ROOT / parts[1]).is_dir() else ""
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
@@ -209,7 +211,7 @@ def test_names_in_strings_point_downwards_too():
             for text in strings(path)
             if re.fullmatch(r"recombine(_papers)?(\.\w+)+(:\w+)?", text)
         }
-        if name not in ("recombine.base.door", "recombine.cli.commands"):
+        if name not in ("recombine.base.door", "recombine.cli.commands", "recombine.renamed"):
             assert violations(name, named & {*FILES}) == []
     for module in (*BEHIND.values(), *SHELVES.values()):
         assert package(module) in HEAVY, module
@@ -217,14 +219,14 @@ def test_names_in_strings_point_downwards_too():
 
 
 def test_the_library_names_no_paper():
-    """Neither a module, nor an experiment, nor a claim; docstrings may cite."""
+    """Neither a module, nor an experiment, nor a claim; docstrings and helps may cite."""
     for name, path in FILES.items():
-        if name.startswith("recombine."):
+        if name.startswith("recombine.") and name not in NAMING:
             for text in strings(path):
                 found = re.search(
                     r"\b(brady2024|liang2025|lippl2025|qian2025|wiedemer2023)\b", text
                 )
-                assert not found or name.startswith("recombine.cli."), f"{name}: {text[:80]}"
+                assert not found, f"{name}: {text[:80]}"
 
 
 def test_nothing_in_the_library_is_for_one_paper():

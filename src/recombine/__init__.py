@@ -4,6 +4,7 @@ Public names are listed once, in `__init__.pyi`, and loaded when they are first 
 `import recombine` loads neither torch nor anything else.
 """
 
+import warnings
 from functools import cache
 from importlib import import_module
 
@@ -24,9 +25,18 @@ def _homes() -> dict[str, str]:
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_homes())
-    if name.startswith("__") or name not in _homes():
+    if not name.startswith("__") and name in _homes():
+        return getattr(import_module(_homes()[name]), name)
+    from recombine.renamed import MOVED
+
+    if name not in MOVED:
         raise AttributeError(f"module 'recombine' has no attribute {name!r}")
-    return getattr(import_module(_homes()[name]), name)
+    warnings.warn(
+        f"recombine.{name} has moved; use: from {MOVED[name]} import {name}",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(import_module(MOVED[name]), name)
 
 
 def __dir__() -> list[str]:

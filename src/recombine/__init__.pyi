@@ -13,6 +13,7 @@ from recombine.claims.claim import claim as claim
 from recombine.claims.claim import decide as decide
 from recombine.claims.claim import exact as exact
 from recombine.claims.claim import scores as scores
+from recombine.claims.declared import schema as schema
 from recombine.claims.experiment import Experiment as Experiment
 from recombine.claims.experiment import History as History
 from recombine.claims.experiment import Result as Result
@@ -22,7 +23,6 @@ from recombine.claims.experiment import experiment as experiment
 from recombine.claims.judge import judge as judge
 from recombine.claims.record import Record as Record
 from recombine.claims.score import Score as Score
-from recombine.claims.score import schema as schema
 from recombine.claims.store import Store as Store
 from recombine.lab.notebook import lab as lab
 from recombine.maps.compose import compose as compose
@@ -86,6 +86,5 @@ from recombine.training.fit import cosine as cosine
 from recombine.training.fit import fit as fit
 from recombine.training.fit import warm_up as warm_up
 from recombine.training.watch import Moment as Moment
-from recombine_papers.wiedemer2023.theorem import check_assumptions as check_assumptions
 
 __version__: str

@@ -7,6 +7,7 @@ import torch
 
 import recombine as rc
 from recombine.claims.claim import HOLDS
+from recombine_papers.wiedemer2023.theorem import check_assumptions
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def values():
             "0" * 16, "a.b", "quick", {}, 0, scores={"risk": 0.5}
         ),
         "holds: 0.25": rc.Verdict(HOLDS, 0.25),
-        "A1 (differentiable": rc.check_assumptions(f, rc.cube(a=1, b=1), rc.cross(a=[1], b=[1])),
+        "A1 (differentiable": check_assumptions(f, rc.cube(a=1, b=1), rc.cross(a=[1], b=[1])),
         "order": rc.interaction_order(lambda z: z.sum(1, keepdim=True), points, blocks),
     }
 

@@ -106,6 +106,11 @@ def _import(module: str) -> None:
             raise
         if isinstance(problem, ModuleNotFoundError) and problem.name in door.EXTRAS:
             raise door.not_installed(problem) from None
+        if isinstance(problem, ImportError) and str(problem.name).startswith("recombine."):
+            raise Refused(
+                f"{module!r} imports {problem.name}, a path of another version of recombine. "
+                "Import public names from recombine itself, as in: from recombine import experiment"
+            ) from problem
         raise Refused(
             f"Importing {module!r} raised {type(problem).__name__}: {problem}. Fix or remove it."
         ) from problem
