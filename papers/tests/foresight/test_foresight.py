@@ -6,7 +6,8 @@ import pytest
 from recombine.claims.claim import CLAIMS
 from recombine.tables.datasets import dataset
 from recombine_papers.foresight import collecting, real, synthetic
-from recombine_papers.foresight.rivals import RIVALS, auroc, fit_rivals, forest_deviation
+from recombine_papers.foresight.rivals import RIVALS, auroc
+from recombine_papers.foresight.rivals_training import fit_rivals, forest_deviation
 from recombine_papers.foresight.worlds import (
     FRESH,
     FRESHER,

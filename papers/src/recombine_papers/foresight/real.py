@@ -14,7 +14,7 @@ from recombine.claims.claim import claims
 from recombine.claims.experiment import Result, experiment
 from recombine.claims.score import Score
 from recombine.spaces.space import Mask
-from recombine_papers.foresight.rivals import auroc, fit_rivals, forest_deviation, share
+from recombine_papers.foresight.rivals import auroc, share
 from recombine_papers.foresight.worlds import FRESH, Run, fraction, missing_levels, sized
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def _judge(
 ) -> tuple[dict[str, float], dict[str, Mask], dict[str, float]]:
     """Forecast the queried combinations of one support: scores, cells, and AUROCs of verdicts."""
     from recombine.tables.forecast import KNOWN, SURE, UNCERTAIN, forecast
+    from recombine_papers.foresight.rivals_training import fit_rivals, forest_deviation
 
     part = table.take(seen[table.find(table.codes)])
     query, truth = table.cells.z[at], table.cells.y[at, 0]

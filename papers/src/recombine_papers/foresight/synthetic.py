@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recombine.claims.claim import claim, claims
 from recombine.claims.experiment import Result, experiment
-from recombine_papers.foresight.rivals import auroc, fit_rivals, share
+from recombine_papers.foresight.rivals import auroc, share
 from recombine_papers.foresight.worlds import (
     FRESH,
     FRESHER,
@@ -104,6 +104,7 @@ def _judge(
 ) -> dict[str, NDArray[Any]]:
     """Return forecasts, verdicts and failures for every unseen combination of one world."""
     from recombine.tables.forecast import forecast
+    from recombine_papers.foresight.rivals_training import fit_rivals
 
     result = forecast(table, within=f"{cfg.tolerance:g}sd", seed=int(rng.integers(1 << 31)))
     truth, limit = values[tuple(result.queries.T)], result.tolerance
