@@ -1,10 +1,11 @@
-# setup · demo · test · lint · bench · docs · package: the whole of the project's housekeeping.
+# setup · demo · test · lint · bench · docs · notebooks · package: the whole of the project's housekeeping.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: setup demo test lint bench claims index picture docs package clean torture
+.PHONY: setup demo test lint bench claims index picture docs notebooks package clean torture
 
 setup: .venv/ready
 
@@ -12,8 +13,9 @@ setup: .venv/ready
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "recombine needs Python 3.11 or newer with venv; $(PYTHON) is not. Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) pip # 25.1 or newer, for --group
+	$(INSTALL) torch
+	$(INSTALL) -e '.[dask,notebook]' --group dev
 	@touch $@
 
 # Standard decoders against one that can compose, five seeds each, and one cure, in about a minute.
@@ -46,6 +48,7 @@ picture: setup
 claims: setup
 	$(BIN)/recombine reproduce --workers 2 --records results --no-arrays --page runs/claims.html
 	$(BIN)/python docs/generate.py
+	$(BIN)/python -m tools.metadata
 
 # Names and sentences of everything, which `recombine list` reads without importing it.
 index: setup
@@ -58,6 +61,10 @@ torture: setup
 # The site, built offline into build/docs/site.
 docs: setup
 	$(BIN)/python docs/website.py
+
+# The scripts in notebooks/, executed, each beside itself as .ipynb.
+notebooks: setup
+	$(BIN)/python -m tools.notebooks
 
 # Build sdist and wheel, and try the wheel outside the checkout.
 package: setup

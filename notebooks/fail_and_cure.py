@@ -1,6 +1,7 @@
 """A decoder that fails on unseen combinations, and one that does not.
 
-A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Spyder, or run it.
+A notebook in percent format: run it, or open it in VS Code or Spyder. `make notebooks` executes it
+into the .ipynb beside it, for Jupyter.
 """
 
 # %% [markdown]

@@ -1,6 +1,7 @@
 """Which combinations does a table determine, and what should be measured next?
 
-A notebook in percent format: open it in Jupyter with jupytext, in VS Code or Spyder, or run it.
+A notebook in percent format: run it, or open it in VS Code or Spyder. `make notebooks` executes it
+into the .ipynb beside it, for Jupyter.
 """
 
 # %% [markdown]

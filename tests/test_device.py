@@ -36,10 +36,10 @@ from recombine.penalties import (
     stripe_variance,
     weight_activity,
 )
-from recombine.runs.device import DEVICE
 from recombine.spaces.sets import box
 from recombine.tasks.bumps import bumps, hole
 from recombine.tasks.task import TASKS, Data
+from recombine.training.device import DEVICE
 from recombine.training.fit import fit
 
 SMALL = {"pixel_transformer": {"depth": 1, "hidden": 16, "width": 8}}

@@ -25,6 +25,7 @@ CORE = (
     "npz",
     "seed",
     "registry",
+    "paper",
     "score",
     "outcome",
     "space",
@@ -32,7 +33,7 @@ CORE = (
     "boxes",
     "support",
 )
-CORE += ("sets", "shapes", "layouts", "task", "diagnostic", "experiment", "verdict", "claim")
+CORE += ("sets", "shapes", "layouts", "task", "diagnostic", "experiment", "formula", "claim")
 PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),
@@ -58,7 +59,10 @@ TESTED = {
     "audits/test_diagnoses": "benchmarks/diagnoses",
     "audits/test_worked": "benchmarks/worked",
     "cli/test_plugins": "src/recombine/runs/discover.py",
+    "diagnostics/test_units": "src/recombine/diagnostics",
     "lab/test_browser": "src/recombine/lab/static",
+    "laws_invariance/test_invariance": "src/recombine/__init__.pyi",
+    "lab/test_slow_server": "src/recombine/lab/static",
     "papers/foresight/test_foresight": "src/recombine/papers/foresight",
     "papers/test_figures": "src/recombine/papers",
     "report/test_browser": "src/recombine/report",
@@ -66,7 +70,12 @@ TESTED = {
     "test_docs": "docs",
     "test_laws": "src/recombine/core/registry.py",
     "test_layers": "src/recombine",
+    "test_metadata": "tools/metadata.py",
+    "test_mutation": "benchmarks/mutation.py",
     "test_notebooks": "notebooks",
+    "test_paper": "paper.md",
+    "test_project": "pyproject.toml",
+    "test_release": "tools/release.py",
     "test_readme": "README.md",
     "test_site": "docs/website.py",
 }

@@ -7,7 +7,7 @@ Public names are listed once, in `__init__.pyi`, and loaded when they are first 
 from functools import cache
 from importlib import import_module
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 
 @cache

@@ -12,6 +12,7 @@ from torch import nn
 from torch.func import jacfwd, vmap
 
 from recombine.base.error import Refused
+from recombine.maps import derivatives
 from recombine.maps.chain import cut
 from recombine.maps.derivatives import (
     difference,
@@ -237,3 +238,13 @@ def test_a_map_without_derivative_is_refused_and_a_loop_offered():
         directional(numbered, points(), way)
     derivative = directional(branching, points(), way, way, loop=True)
     torch.testing.assert_close(derivative, directional(torch.tanh, points(), way, way))
+
+
+@pytest.mark.parametrize("category", [DeprecationWarning, FutureWarning])
+def test_loading_forward_mode_does_not_pass_on_what_torch_says_of_itself(monkeypatch, category):
+    def jvp(f, primals, tangents):
+        warnings.warn("`torch.jit.script` is deprecated.", category, stacklevel=1)
+        return primals[0], tangents[0]
+
+    monkeypatch.setattr(derivatives, "jvp", jvp)
+    derivatives._load_forward_mode.__wrapped__()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from recombine.claims.bibliography import papers
 from recombine.claims.published import published
-from recombine.report.bibliography import papers
 from recombine.report.outcomes import tally
 
 

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from textwrap import wrap
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from recombine.claims.judge import Judged
     from recombine.claims.record import Record
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MANY_CLAIMS = 40  # a report of more prints counts instead of a table
 
+PATIENCE = 2.0  # seconds without a sign of life
 LONGEST = 2000  # characters of a warning
 WIDTH = 120  # columns where there is no terminal
 
@@ -146,6 +149,36 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
         yield watch
 
 
+@contextmanager
+def elapsed(title: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show the time on a terminal for as long as something takes, from its third second on."""
+    console = err()
+    if quiet or not console.is_terminal:
+        yield
+        return
+    clocks: list[Progress] = []
+
+    def show_clock() -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+        clock = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+        clock.add_task(title, total=None)
+        clock.start()
+        clocks.append(clock)
+
+    timer = Timer(PATIENCE, show_clock)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        for clock in clocks:
+            clock.stop()
+
+
 def show_failures(records: Sequence[Record]) -> bool:
     """Warn about runs that did not finish; return whether there are any."""
     from recombine.claims.record import last_line
@@ -180,6 +213,8 @@ def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """Print the papers with their experiments, then the names of tasks, models and diagnostics."""
+    from recombine.plots.numbers import counted
+
     columns = width()
 
     def lines(text: str, indent: str = "") -> str:
@@ -188,8 +223,9 @@ def show_overview(
     claims = Counter(claim["paper"] for claim in rows["claims"])
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
-        styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
-        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
+        tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
+        styled(f"{counted(claims[paper['name']], 'claim')}{tally}")
+        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
     known = {paper["name"] for paper in papers}
@@ -213,9 +249,10 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         styled(
             (f"{row['label']}: {row['title']}", "bold"), "\n",
             " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
-            f"{row['summary']}\n",
-            f"claims: {', '.join(row['verdicts'])}\n",
-            (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
+            f"{row['summary']}\n" * bool(row["summary"]),
+            f"claims: {', '.join(row['verdicts'])}\n" * bool(row["verdicts"]),
+            (row["command"], "cyan"),
+            f"   about {row['minutes']} of CPU" * bool(row["minutes"]), "\n",
         )  # fmt: skip
 
 
@@ -251,8 +288,9 @@ def show_sweep(records: Sequence[Record]) -> None:
     """Print one row per config: means and intervals over seeds."""
     from rich.table import Table
 
-    from recombine.claims.score import is_share
-    from recombine.plots.numbers import mean, mean_span
+    from recombine.claims.record import score_names
+    from recombine.claims.score import range_of
+    from recombine.plots.numbers import averaged
     from recombine.report.columns import short_list
     from recombine.report.conditions import varying
 
@@ -264,10 +302,10 @@ def show_sweep(records: Sequence[Record]) -> None:
     groups: dict[str, list[Record]] = {}
     for r in done:
         groups.setdefault(repr([r.config.get(name) for name in fields]), []).append(r)
-    names = short_list(done[0].scores, experiment)
-    shares = [is_share(name, experiment) for name in names]
-    styled((experiment, "bold"), f" · {done[0].size} · mean, 95 % interval over seeds")
+    names = short_list(score_names(done), experiment)
+    ranges = [range_of(name, experiment) for name in names]
     table = Table(box=None)
+    undefined = False
     for column in [*fields, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
@@ -276,28 +314,32 @@ def show_sweep(records: Sequence[Record]) -> None:
         values = [plain(str(group[0].config.get(name))) for name in fields]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
-            f"{mean(seeds)} {mean_span(seeds, share=share)}".strip()
-            for seeds, share in zip(columns, shares, strict=True)
+            " ".join(averaged(seeds, len(group), within=within)).strip()
+            for seeds, within in zip(columns, ranges, strict=True)
         ]
+        undefined |= not all(columns)
         table.add_row(*values, str(len(group)), *cells)
+    remark = f" · {done[0].size} · mean, 95 % interval over seeds{'; –: undefined' * undefined}"
+    styled((experiment, "bold"), remark)
     out().print(table)
 
 
 def show_report(judged: Sequence[Judged]) -> None:
     """Print the claims that have finished runs; of many, only those that differ from published."""
+    from recombine.claims.bibliography import papers
     from recombine.claims.judge import one_per_claim
     from recombine.claims.published import published
-    from recombine.report.bibliography import papers
+    from recombine.plots.numbers import counted
     from recombine.report.outcomes import tally
 
-    shown = [j for j in judged if j.verdict.seeds]
+    shown, claims = [j for j in judged if j.verdict.seeds], one_per_claim(judged)
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            outcomes = [j.verdict.outcome for j in one_per_claim(shown) if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in claims if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(outcomes)))
-            styled((label, "bold"), f": {len(outcomes)} claims: {counts}")
+            styled((label, "bold"), f": {counted(len(outcomes), 'claim')}: {counts}")
         decided = [j for j in shown if j.verdict.outcome != "not enough data"]
         shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
         if shown:
@@ -306,10 +348,10 @@ def show_report(judged: Sequence[Judged]) -> None:
             console.print("No verdict differs from the published one.")
     if shown:
         show_claims(shown)
-    if missing := sum(not j.verdict.seeds for j in judged):
+    if missing := sum(not j.verdict.seeds for j in claims):
         console.print(
-            f"{missing} {'claim lacks' if missing == 1 else 'claims lack'} finished runs; "
-            "the page lists them.",
+            f"{missing} of {counted(len(claims), 'claim')} {'lacks' if missing == 1 else 'lack'} "
+            "finished runs; the page lists them.",
             style="dim",
         )
 

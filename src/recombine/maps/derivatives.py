@@ -98,7 +98,7 @@ def outputs(f: Map, z: Tensor) -> Tensor:
 def _load_forward_mode() -> None:
     """Load forward mode once; torch warns about deprecated parts of itself while loading."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*torch.jit.script", DeprecationWarning)
+        warnings.filterwarnings("ignore", ".*torch.jit.script")  # its category changed in 2.15
         vmap(lambda way: jvp(torch.sin, (way,), (way,))[1])(torch.zeros(1))
 
 

@@ -1,13 +1,5 @@
 """Diagnostics: pure functions and registered measurements; a new file needs its line here."""
 
-from recombine_papers.brady2024 import identifiability as identifiability
-from recombine_papers.brady2024 import independence as independence
-from recombine_papers.brady2024 import jacobians as jacobians
-from recombine_papers.liang2025 import crossfade as crossfade
-from recombine_papers.lippl2025 import signs as conjunctions
-from recombine_papers.qian2025 import disturbed as robustness
-from recombine_papers.wiedemer2023 import sufficiency as sufficiency
-from recombine_papers.wiedemer2023 import theorem as theorem
 
 from recombine.audits import superposition as superposition
 from recombine.measures import additivity as additivity

@@ -14,9 +14,9 @@ from recombine.claims.experiment import History, Result, Training
 from recombine.measures.observed import Measured, Observed, measure, observe
 from recombine.penalties import Penalty
 from recombine.penalties.loss import Loss
-from recombine.runs.device import DEVICE
 from recombine.spaces.support import Support
 from recombine.tasks.task import Data, Split, Task
+from recombine.training.device import DEVICE
 from recombine.training.fit import Schedule, Scorer, fit
 
 Build = Callable[[Data, int], nn.Module]  # training data, seed -> model

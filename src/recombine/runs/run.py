@@ -23,8 +23,7 @@ import numpy as np
 from recombine.base.error import Refused
 from recombine.claims.experiment import Experiment, Result, check_types
 from recombine.claims.record import DIVERGED, FAILED, Record, ids, jsonable, shape_of
-from recombine.runs.device import DEVICE
-from recombine.training.device import check_device, processor
+from recombine.training.device import DEVICE, check_device, processor
 
 # Torch's seed and Python's warning filters are per process, so threads (of dask) take turns.
 LOCK = Lock()

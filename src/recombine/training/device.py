@@ -1,12 +1,13 @@
 """The device of the current run: set by `execute`, read where models and data are built."""
 
-from __future__ import annotations
-
 import platform
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
 from recombine.base.error import Refused
+
+DEVICE: ContextVar[str] = ContextVar("device", default="cpu")
 
 
 def check_device(name: str) -> None:

@@ -10,10 +10,9 @@ from recombine.claims.experiment import Result
 from recombine.claims.record import identify
 from recombine.claims.store import Store
 from recombine.cli.main import main
-from recombine.runs.device import DEVICE
 from recombine.runs.run import execute
 from recombine.runs.sweep import sweep
-from recombine.training.device import check_device, devices, processor
+from recombine.training.device import DEVICE, check_device, devices, processor
 
 
 def absent():

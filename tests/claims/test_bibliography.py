@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from recombine.base.registry import FIGURES
+from recombine.claims.bibliography import papers
 from recombine.claims.experiment import EXPERIMENTS
-from recombine.report.bibliography import papers
 
 ROOT = Path(__file__).parents[2]
 

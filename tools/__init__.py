@@ -1,0 +1,1 @@
+"""Housekeeping that Make calls: executed notebooks, and the checks before a release."""
