@@ -10,8 +10,9 @@ from math import floor, log10
 from pathlib import Path
 
 from recombine.base.error import Refused
-from recombine.claims.bibliography import papers
+from recombine.claims.bibliography import own_papers
 from recombine.claims.claim import CLAIMS, interval
+from recombine.claims.declared import range_of
 from recombine.claims.experiment import EXPERIMENTS
 from recombine.claims.judge import Judged, judge_all
 from recombine.claims.published import Published
@@ -33,7 +34,7 @@ def generated() -> dict[str, str]:
     shelves()
     records = list(Store(ROOT / "papers" / "results").records())
     judged = judge_all(records)
-    texts = [HEADLINES, *(p.finding for p in papers().values())]
+    texts = [HEADLINES, *(p.finding for p in own_papers().values())]
     shipped = published_json(judged, records, texts, needed("quick"))
     published = Published(**json.loads(shipped))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -181,7 +182,7 @@ def table(published: Published) -> str:
         "| paper | what it claims | what we found | command (CPU time) |",
         "| --- | --- | --- | --- |",
     ]
-    for paper in papers().values():
+    for paper in own_papers().values():
         outcomes = published.outcomes(paper.key)
         counts = ", ".join(map(str, tally(outcomes)))
         cells = [
@@ -208,7 +209,8 @@ def ablation(records: Iterable[Record]) -> str:
         cells = [name, str(len(runs))]
         for score in columns.values():
             values = [r.scores[score] for r in runs if score in r.scores]
-            low, high = interval(values) if values else (0.0, 0.0)
+            within = range_of(score, "brady2024.objects")
+            low, high = interval(values, within=within) if values else (0.0, 0.0)
             mean = sum(values) / max(1, len(values))
             cells.append(f"{mean:.2f} [{low:.2f}, {high:.2f}]" if any(values) else "–")
         lines.append(f"| {' | '.join(cells)} |")

@@ -75,6 +75,10 @@ TESTED = {
     "tests/test_paper": "paper.md",
     "tests/test_project": "pyproject.toml",
     "tests/test_release": "tools/release.py",
+    "tests/measures/test_units": "src/recombine/measures",
+    "tests/laws_invariance/test_invariance": "src/recombine/__init__.pyi",
+    "tests/lab/test_slow_server": "src/recombine/lab/static",
+    "tests/test_mutation": "benchmarks/mutation.py",
 }
 
 

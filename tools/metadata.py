@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from recombine import __version__
-from recombine.claims.bibliography import Paper, papers
+from recombine.claims.bibliography import own_papers
+from recombine.claims.paper import Paper
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -29,7 +30,7 @@ def described() -> dict[str, str]:
 
 def reproduced() -> Iterator[Paper]:
     """Yield the papers of others, whose claims are measured here."""
-    return (paper for paper in papers().values() if not paper.ours)
+    return (paper for paper in own_papers().values() if not paper.ours)
 
 
 def names(paper: Paper) -> list[tuple[str, ...]]:

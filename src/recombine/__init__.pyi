@@ -21,6 +21,7 @@ from recombine.claims.experiment import Training as Training
 from recombine.claims.experiment import closed_form as closed_form
 from recombine.claims.experiment import experiment as experiment
 from recombine.claims.judge import judge as judge
+from recombine.claims.paper import paper as paper
 from recombine.claims.record import Record as Record
 from recombine.claims.score import Score as Score
 from recombine.claims.store import Store as Store

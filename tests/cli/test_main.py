@@ -11,11 +11,13 @@ import pytest
 
 from recombine.claims.claim import CLAIMS
 from recombine.claims.experiment import RESERVED
+from recombine.claims.record import Record
 from recombine.claims.store import Store
 from recombine.cli.commands import COMMANDS
 from recombine.cli.main import main
 from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
 from recombine.cli.reproduce import _plan
+from recombine.cli.terminal import show_sweep
 from recombine.runs.discover import find
 from recombine.runs.listing import KINDS
 
@@ -211,6 +213,27 @@ def test_sweep_crosses_fields_with_seeds(capsys, tmp_path):
     assert len(list(Store(tmp_path).records())) == 4
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_sweep_shows_every_score_that_any_run_has(capsys, order):
+    """Whichever record comes first; a score that a config lacks is shown as undefined."""
+    both, one = {"risk_id": 0.1, "risk_ood": 0.5}, {"risk_id": 0.1}
+    rows = [("mlp", 0, one), ("mlp", 1, one), ("cnn", 0, one), ("cnn", 1, both), ("cnn", 2, both)]
+    runs = [
+        Record(f"{d}{s}", SQUARE, "quick", {"decoder": d}, s, scores=scores)
+        for d, s, scores in rows
+    ]
+    show_sweep([runs[i] for i in (*order, *{*range(5)} - {*order})])
+    head, columns, *table = capsys.readouterr().out.splitlines()
+    assert head.endswith("mean, 95 % interval over seeds; –: undefined")
+    assert columns.split() == ["decoder", "seeds", "risk_id", "risk_ood"]
+    assert sorted(" ".join(line.split()) for line in table) == [
+        "cnn 3 0.100 [0.100, 0.100] 0.500 [0.500, 0.500] in 2 of 3 runs",
+        "mlp 2 0.100 [0.100, 0.100] –",
+    ]
+    show_sweep(runs[3:])
+    assert "undefined" not in capsys.readouterr().out
+
+
 def test_reproduce_judges_and_reports(capsys, tmp_path):
     page, table = tmp_path / "page.html", tmp_path / "claims.md"
     where = ("--records", tmp_path, "--page", page, "--markdown", table)
@@ -240,13 +263,23 @@ def test_a_report_prints_claims_with_runs_and_counts_the_others(capsys, tmp_path
     table = " ".join(out.replace("│", " ").split())
     assert "shrunk to the slope" not in table  # needs five records, of which one is there
     assert "0 of" not in table
-    number = int(re.search(r"(\d+) claims? lacks? finished runs", table)[1])
-    assert number == len([c for c in CLAIMS.values() if c.experiment == "lippl2025.addition"])
+    number = len([c for c in CLAIMS.values() if c.experiment == "lippl2025.addition"])
+    everything = len([c for c in CLAIMS.values() if c.family == "lippl2025"])
+    assert f"{everything} of {everything} claims lack finished runs" in table
     call(capsys, "reproduce", "lippl2025.addition", "--records", tmp_path, "--workers", "1")
     monkeypatch.setattr(show, "MANY_CLAIMS", 0)
     _, out, _ = call(capsys, "report", "--records", tmp_path)
-    assert re.search(rf"Lippl & Stachenfeld 2025: {number} claims: {number} hold", out)
+    counts = f"{number} hold, {everything - number} without enough data"
+    assert f"Lippl & Stachenfeld 2025: {everything} claims: {counts}" in out
     assert "No verdict differs from the published one." in out
+    assert f"{everything - number} of {everything} claims lack finished runs" in out
+    # The list and the page, of one command or of both, have the same number of claims.
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(f"{everything} claims<") == 2
+    call(capsys, "reproduce", "lippl2025.addition", "--records", tmp_path, "--workers", "1")
+    assert (tmp_path / "report.html").read_text() == page
+    _, out, _ = call(capsys, "list")
+    assert f"\n{everything} claims: " in out
 
 
 BAD = {

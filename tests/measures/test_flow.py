@@ -9,7 +9,18 @@ from torch import nn
 
 from recombine.base.error import Refused
 from recombine.maps.seed import seeded
-from recombine.measures.flow import alive, collapsed, energies, flows, gap, purity
+from recombine.measures.flow import (
+    alive,
+    collapsed,
+    energies,
+    flows,
+    functional_modularity,
+    gap,
+    purity,
+)
+from recombine.measures.observed import Observed
+from recombine.runs.discover import find
+from recombine.spaces.sets import everything
 
 K, WIDTH = 4, 32
 
@@ -106,3 +117,9 @@ def test_the_gap_is_defined_for_as_many_units_as_modules():
 def test_bad_input_is_refused(action, words):
     with pytest.raises(Refused, match=words):
         action()
+
+
+def test_outputs_without_their_model_have_no_modules():
+    task = find("task", "independent_sines")()
+    split = task.split(everything(), n=9, queries=9, rng=np.random.default_rng(0))
+    assert functional_modularity(Observed.from_outputs(task, split, split.query.y)) == {}

@@ -13,7 +13,8 @@ from torch import nn
 from recombine.base.error import Refused
 from recombine.maps.compose import add, alpha, sigmoid
 from recombine.measures.observed import Observed, observe, predict
-from recombine.measures.variance import block_map, explained, variance, variance_weighted_r2
+from recombine.measures.risk import variance
+from recombine.measures.variance import block_map, explained, variance_weighted_r2
 from recombine.models.compositional import Double, compositional, doubling, monolithic
 from recombine.spaces.sets import box, values
 from recombine.spaces.space import cube

@@ -81,12 +81,12 @@ CURES: dict[str, tuple[Advice, ...]] = {
     "superposition": (
         Advice(
             "data",
-            "Add training images that vary one factor alone, such as stripes for places.",
+            "Add training examples that vary one factor alone, such as stripes for places.",
             topic="one factor at a time",
         ),
         Advice(
             "model",
-            "Render by factor: an architecture whose output is composed of one part per factor.",
+            "Use an architecture whose output is composed of one part per factor.",
             topic="render by factor",
         ),
     ),

@@ -25,10 +25,12 @@ from recombine.base.error import Refused, nearest
 from recombine.base.registry import F, enter, first_line, registry
 from recombine.claims.declared import is_share
 from recombine.claims.experiment import EXPERIMENTS
+from recombine.claims.formula import combine, declared_range, terms
 from recombine.claims.outcome import FAILS as FAILS
 from recombine.claims.outcome import HOLDS as HOLDS
 from recombine.claims.outcome import MISSING as MISSING
 from recombine.claims.outcome import OPEN as OPEN
+from recombine.claims.score import Range
 from recombine.claims.verdict import LEAST as LEAST
 from recombine.claims.verdict import Verdict as Verdict
 from recombine.claims.verdict import decide as decide
@@ -177,7 +179,12 @@ class Rule:
         if self.exact:
             return exact(float(np.ravel(values)[0]), above=above, below=below, what=self.what)
         return decide(
-            np.asarray(values), above=above, below=below, what=self.what, share=self.share
+            np.asarray(values),
+            above=above,
+            below=below,
+            what=self.what,
+            share=self.share,
+            within=self.within,
         )
 
     @property
@@ -186,6 +193,13 @@ class Rule:
         if callable(self.score) or self.compare or self.log10 or len(terms(self.score)) > 1:
             return False
         return is_share(self.score, self.experiment)
+
+    @property
+    def within(self) -> Range | None:
+        """The range of the deciding number, by the declarations of its scores."""
+        if callable(self.score) or self.log10:
+            return None
+        return declared_range(self.score, self.compare, self.experiment)
 
     def values(self, records: Iterable[Scored]) -> Array:
         """Evaluate the score in order of seed."""
@@ -197,26 +211,6 @@ class Rule:
             for part in (parts[0], parts[2])
         )
         return combine(a, parts[1], b)
-
-
-def terms(expression: str | Values) -> list[str]:
-    """Split "a", "a / b" or "a - b" into words, and a function into none; refuse anything else.
-
-    >>> terms("mse_ood / mse_id")
-    ['mse_ood', '/', 'mse_id']
-    """
-    if callable(expression):
-        return []
-    words = expression.split(" ")
-    if len(words) == 1 or (len(words) == 3 and words[1] in ("/", "-") and all(words)):
-        return words
-    raise Refused(f"A claim needs one name, 'a / b' or 'a - b'; got {expression!r}.")
-
-
-def combine(a: Array | np.float64, operator: str, b: Array | np.float64) -> Array:
-    """Divide or subtract, seed by seed."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # `decide` refuses what is not finite
-        return np.asarray(a / b if operator == "/" else a - b)
 
 
 class Fields(TypedDict, total=False):
@@ -297,7 +291,9 @@ def claim(
     - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
     - log10: decide by the logarithm to base 10, for ratios that span orders of magnitude
     - seeds: how many each run needs; default 5, and 1 for a closed form
-    - paper, source: the published number, and the figure, table or text that has it
+    - paper: the published number, drawn in the report if it is one number, such as "0.31",
+      "0.31 (validation)" or "0.951 - 0.895 = 0.056"; other text is quoted
+    - source: the figure, table or text that has it
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     - start: first seed; 1000 where a setting or measure was chosen by looking at seeds from 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from typing import Any
 
 from recombine.base import plugins
 from recombine.base.registry import registry
-from recombine.claims.score import Score, declared
+from recombine.claims.score import Range, Score, declared
 
 
 def schema(name: str, experiment: str = "") -> Score | None:
@@ -23,6 +24,12 @@ def schema(name: str, experiment: str = "") -> Score | None:
     return declared(name, [score for group in groups for score in group])
 
 
+def range_of(name: str, experiment: str = "") -> Range | None:
+    """Return the declared range of a score; None if it has none."""
+    score = schema(name, experiment)
+    return score.within if score else None
+
+
 def is_share(name: str, experiment: str = "") -> bool:
     """Return whether a score is declared as a share of cases."""
     score = schema(name, experiment)
@@ -35,7 +42,9 @@ def indexed() -> dict[str, tuple[Score, ...]]:
     found: dict[str, tuple[Score, ...]] = {}
     for path in plugins.files("index.json"):
         for name, rows in json.loads(path.read_text("utf-8"))["scores"].items():
-            found[name] = tuple(
-                Score(**row | {"beside": tuple(row.get("beside", ()))}) for row in rows
-            )
+            found[name] = tuple(Score(**_with_tuples(row)) for row in rows)
     return found
+
+
+def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}

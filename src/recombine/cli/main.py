@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -12,7 +14,7 @@ from textwrap import fill
 from recombine import __version__
 from recombine.base.error import Refused, nearest
 from recombine.cli.commands import COMMANDS, RECORDING
-from recombine.cli.process import flush_streams, mute, open_streams, stoppable
+from recombine.cli.process import flush_streams, is_working, mute, open_streams, stoppable
 
 HELP = """\
 recombine {version}: will a model be right on combinations that it has never seen?
@@ -66,9 +68,12 @@ def main(words: Sequence[str] | None = None) -> int:
     if words is not None:
         return _guarded([*words])
     try:
-        return _guarded(sys.argv[1:])
+        code = _guarded(sys.argv[1:])
     finally:
         flush_streams()
+    if is_working():
+        os._exit(code)  # a normal exit would take libraries from under the calculation
+    return code
 
 
 def _guarded(words: list[str]) -> int:
@@ -76,7 +81,8 @@ def _guarded(words: list[str]) -> int:
     words = words or ["--help"]
     output = open_streams()
     try:
-        with stoppable():
+        with stoppable(), warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: _show_warning(str(message))
             try:
                 code = _command(words)
             finally:
@@ -101,6 +107,14 @@ def _guarded(words: list[str]) -> int:
             f"The output or a file could not be read or written:{where} ({problem.strerror})."
             + " Finished runs are kept." * (words[0] in RECORDING)
         )
+
+
+def _show_warning(sentence: str) -> None:
+    """Print a warning as one sentence, without the line of code that gave it."""
+    from recombine.cli.terminal import warn
+
+    with suppress(OSError):
+        warn(sentence)
 
 
 def _command(words: list[str]) -> int:

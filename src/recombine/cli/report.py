@@ -18,7 +18,7 @@ from recombine.cli.show import show_claims, show_report
 from recombine.cli.terminal import print_json, say, warn
 from recombine.report.markdown import markdown
 from recombine.report.page import page, runs_of
-from recombine.runs.discover import load
+from recombine.runs.discover import left_out, load
 
 
 def command(words: list[str]) -> int:
@@ -36,16 +36,20 @@ def command(words: list[str]) -> int:
 
 
 def write_report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | None) -> int:
-    """Write and show the report of all readable records; the exit code is 1 if some are not."""
-    store, unusable = Store(options.records), list[str]()
-    path = options.page or options.records / "report.html"
-    records = list(store.records(unusable.append))
-    for text in unusable:
+    """Write and show the report of all readable records; the exit code is 1 if it is not whole."""
+    store, missing = Store(options.records), list[str]()
+
+    def note(text: str) -> None:
         warn(text)
-    judged = judge_all(records, names)
+        missing.append(text)
+
+    path = options.page or options.records / "report.html"
+    records = list(store.records(note))
+    everything = judge_all(records)
+    judged = [j for j in everything if names is None or j.claim.name in names]
     if (before := runs_of(path)) > len(records):
         warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
-    write(path, page(store, records, judged, path))
+    write(path, page(store, records, everything, path, note))
     if options.markdown:
         write(options.markdown, markdown(judged))
     if options.json:
@@ -56,7 +60,7 @@ def write_report(options: ReportOptions | ReproduceOptions, names: Sequence[str]
         say(f"Report: {path}")
     if options.open:
         webbrowser.open(path.resolve().as_uri())
-    return int(bool(unusable))
+    return int(bool(missing or left_out()))
 
 
 def check_targets(options: ReportOptions | ReproduceOptions) -> None:

@@ -16,6 +16,7 @@ from recombine.cli.options import ReproduceOptions
 from recombine.cli.parse import leading, load_plugins, parse, seeds_of
 from recombine.cli.report import check_targets, write_report
 from recombine.cli.terminal import progress, say, show_failures, warn
+from recombine.plots.numbers import counted
 from recombine.runs.discover import find
 from recombine.runs.job import Job
 from recombine.runs.sweep import check_kept, plan, run_jobs
@@ -36,14 +37,14 @@ def command(words: list[str]) -> int:
     with executor_of(options) as (executor, workers):
         records, jobs = _plan(claims, options, store, workers, warn)
         say(
-            f"{len(claims)} claims at size {options.size}: "
-            f"{len(records)} runs done, {sum(len(j.seeds) for j in jobs)} to do"
+            f"{counted(len(claims), 'claim')} at size {options.size}: "
+            f"{counted(len(records), 'run')} done, {sum(len(j.seeds) for j in jobs)} to do"
         )
         with progress(" ".join(names[:1]) or "all papers", quiet=options.json) as watch:
             records += run_jobs(jobs, executor, watch)
     check_kept(records, store)
-    unusable = write_report(options, [c.name for c in claims])
-    return int(show_failures(records) or unusable)
+    incomplete = write_report(options, [c.name for c in claims])
+    return int(show_failures(records) or incomplete)
 
 
 def _plan(

@@ -8,13 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from recombine.claims.bibliography import papers
-from recombine.claims.declared import is_share
+from recombine.claims.declared import range_of
 from recombine.claims.judge import Judged, one_per_claim
 from recombine.claims.published import published
-from recombine.claims.record import Record
+from recombine.claims.record import Record, score_names
 from recombine.cli.describe import groups, sentence
 from recombine.cli.terminal import out, plain, styled
-from recombine.plots.numbers import mean, mean_span, measured
+from recombine.plots.numbers import averaged, counted, measured
 from recombine.report.columns import short_list
 from recombine.report.conditions import varying
 from recombine.report.outcomes import LOOKS, tally
@@ -55,10 +55,10 @@ def show_sweep(records: Sequence[Record]) -> None:
     groups: dict[str, list[Record]] = {}
     for r in done:
         groups.setdefault(repr([r.config.get(name) for name in fields]), []).append(r)
-    names = short_list(done[0].scores, experiment)
-    shares = [is_share(name, experiment) for name in names]
-    styled((experiment, "bold"), f" · {done[0].size} · mean, 95 % interval over seeds")
+    names = short_list(score_names(done), experiment)
+    ranges = [range_of(name, experiment) for name in names]
     table = Table(box=None)
+    undefined = False
     for column in [*fields, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
@@ -67,23 +67,26 @@ def show_sweep(records: Sequence[Record]) -> None:
         values = [plain(str(group[0].config.get(name))) for name in fields]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
-            f"{mean(seeds)} {mean_span(seeds, share=share)}".strip()
-            for seeds, share in zip(columns, shares, strict=True)
+            " ".join(averaged(seeds, len(group), within=within)).strip()
+            for seeds, within in zip(columns, ranges, strict=True)
         ]
+        undefined |= not all(columns)
         table.add_row(*values, str(len(group)), *cells)
+    remark = f" · {done[0].size} · mean, 95 % interval over seeds{'; –: undefined' * undefined}"
+    styled((experiment, "bold"), remark)
     out().print(table)
 
 
 def show_report(judged: Sequence[Judged]) -> None:
     """Print the claims that have finished runs; of many, only those that differ from published."""
-    shown = [j for j in judged if j.verdict.seeds]
+    shown, claims = [j for j in judged if j.verdict.seeds], one_per_claim(judged)
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            outcomes = [j.verdict.outcome for j in one_per_claim(shown) if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in claims if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(outcomes)))
-            styled((label, "bold"), f": {len(outcomes)} claims: {counts}")
+            styled((label, "bold"), f": {counted(len(outcomes), 'claim')}: {counts}")
         decided = [j for j in shown if j.verdict.outcome != "not enough data"]
         shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
         if shown:
@@ -92,10 +95,10 @@ def show_report(judged: Sequence[Judged]) -> None:
             console.print("No verdict differs from the published one.")
     if shown:
         show_claims(shown)
-    if missing := sum(not j.verdict.seeds for j in judged):
+    if missing := sum(not j.verdict.seeds for j in claims):
         console.print(
-            f"{missing} {'claim lacks' if missing == 1 else 'claims lack'} finished runs; "
-            "the page lists them.",
+            f"{missing} of {counted(len(claims), 'claim')} {'lacks' if missing == 1 else 'lack'} "
+            "finished runs; the page lists them.",
             style="dim",
         )
 

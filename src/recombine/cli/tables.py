@@ -5,26 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recombine.base.disk import check_target, write
 from recombine.base.error import Refused, nearest
 from recombine.cli.commands import sentence
 from recombine.cli.options import CertifyOptions, ForecastOptions, PlanOptions, SplitOptions
 from recombine.cli.parse import arguments_for, leading_file, parse
-from recombine.cli.terminal import print_json, say, show
+from recombine.cli.process import interruptible
+from recombine.cli.terminal import elapsed, print_json, say, show
 from recombine.tables import foresight
 from recombine.tables import split as splits
 from recombine.tables.datasets import DATASETS, dataset
+from recombine.tables.foresight import Foresight
 from recombine.tables.lists import rows_of
 from recombine.tables.read import read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from recombine.tables.foresight import Foresight
-    from recombine.tables.split import Split
-    from recombine.tables.table import Table
+from recombine.tables.split import Split
+from recombine.tables.table import Table
 
 
 def certify(words: list[str]) -> int:
@@ -45,13 +42,19 @@ def plan(words: list[str]) -> int:
 def split(words: list[str]) -> int:
     """Carry out `recombine split`."""
     table, options = _open(words, SplitOptions, "split", sentence("split"))
-    if options.ladder:
-        parts = splits.ladder(table, **arguments_for(splits.ladder, options))
-        folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
-    else:
-        parts = [splits.split(table, **arguments_for(splits.split, options))]
-        folders = [options.out]
-    answers = [_write_split(part, folder) for part, folder in zip(parts, folders, strict=True)]
+
+    def work() -> tuple[list[Split], list[Path], list[dict[str, Any]]]:
+        if options.ladder:
+            parts = splits.ladder(table, **arguments_for(splits.ladder, options))
+            folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
+        else:
+            parts = [splits.split(table, **arguments_for(splits.split, options))]
+            folders = [options.out]
+        pairs = zip(parts, folders, strict=True)
+        return parts, folders, [_write_split(part, folder) for part, folder in pairs]
+
+    with elapsed(f"split {words[0]}", quiet=options.json):
+        parts, folders, answers = interruptible(work)
     if options.json:
         print_json(answers if options.ladder else answers[0])
     else:
@@ -68,6 +71,7 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
         raise Refused(f"'recombine {command}' needs a table first, as in: {command} data.csv.")
     for path in filter(None, (getattr(options, name, None) for name in ("cells", "html"))):
         check_target(path)  # before anything is computed
+
     targets = options.target
     if file in DATASETS:
         if options.factors or targets or options.weights:
@@ -84,6 +88,8 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
             options.factors or None,
             targets[0] if len(targets) == 1 else targets or None,
             weights=options.weights,
+            merge_levels=options.merge_levels,
+            classes=options.classes,
             separator=options.separator,
             encoding=options.encoding,
         )
@@ -93,17 +99,24 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
 def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: str) -> int:
     """Call `ask` on a table with the options that it takes, then write and print the answer."""
     table, options = _open(words, kind, ask.__name__, about)
-    answer = ask(table, **arguments_for(ask, options))
+
+    def work() -> tuple[Foresight, str, Any]:
+        answer = ask(table, **arguments_for(ask, options))
+        page = "" if options.html is None else answer.to_html()
+        return answer, page, answer.summary if options.json else str(answer)
+
+    with elapsed(f"{ask.__name__} {words[0]}", quiet=options.json):
+        answer, page, text = interruptible(work)
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
         say(f"{len(answer.queries):,} combinations are in {options.cells}")
     if options.html is not None:
-        write(options.html, answer.to_html())
+        write(options.html, page)
         say(f"Page: {options.html}")
     if options.json:
-        print_json(answer.summary)
+        print_json(text)
     else:
-        show(str(answer))
+        show(text)
     return 0
 
 

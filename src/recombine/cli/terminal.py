@@ -10,15 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from textwrap import wrap
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from recombine.claims.record import Record, last_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from recombine.runs.sweep import Watch
 
+PATIENCE = 2.0  # seconds without a sign of life
 LONGEST = 2000  # characters of a warning
 WIDTH = 120  # columns where there is no terminal
 
@@ -144,6 +147,36 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
         yield watch
 
 
+@contextmanager
+def elapsed(title: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show the time on a terminal for as long as something takes, from its third second on."""
+    console = err()
+    if quiet or not console.is_terminal:
+        yield
+        return
+    clocks: list[Progress] = []
+
+    def show_clock() -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+        clock = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+        clock.add_task(title, total=None)
+        clock.start()
+        clocks.append(clock)
+
+    timer = Timer(PATIENCE, show_clock)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        for clock in clocks:
+            clock.stop()
+
+
 def show_failures(records: Sequence[Record]) -> bool:
     """Warn about runs that did not finish; return whether there are any."""
     unfinished = [r for r in records if r.status != "done"]
@@ -176,6 +209,8 @@ def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """Print the papers with their experiments, then the names of tasks, models and diagnostics."""
+    from recombine.plots.numbers import counted
+
     columns = width()
 
     def lines(text: str, indent: str = "") -> str:
@@ -184,8 +219,9 @@ def show_overview(
     claims = Counter(claim["paper"] for claim in rows["claims"])
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
-        styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
-        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
+        tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
+        styled(f"{counted(claims[paper['name']], 'claim')}{tally}")
+        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
     known = {paper["name"] for paper in papers}
@@ -209,7 +245,8 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         styled(
             (f"{row['label']}: {row['title']}", "bold"), "\n",
             " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
-            f"{row['summary']}\n",
-            f"claims: {', '.join(row['verdicts'])}\n",
-            (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
+            f"{row['summary']}\n" * bool(row["summary"]),
+            f"claims: {', '.join(row['verdicts'])}\n" * bool(row["verdicts"]),
+            (row["command"], "cyan"),
+            f"   about {row['minutes']} of CPU" * bool(row["minutes"]), "\n",
         )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recombine.claims.experiment import Result, experiment
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,20 @@ UNIT = "1 = best constant output"
     smoke={"levels": 6, "shown": "fffffc3cc0", "steps": 20, "width": 8, "depth": 1},
     family="lab",
     scores=[
-        Score("error_id", "error on training combinations", unit=UNIT, better="lower"),
+        Score(
+            "error_id", "error on training combinations", unit=UNIT, better="lower", within=POSITIVE
+        ),
         Score(
             "error_ood",
             "error on held-out combinations",
             unit=UNIT,
             better="lower",
             summary=True,
+            within=POSITIVE,
         ),
-        Score("kernel_ood", "the kernel's error on held-out combinations", unit=UNIT),
+        Score(
+            "kernel_ood", "the kernel's error on held-out combinations", unit=UNIT, within=POSITIVE
+        ),
         Score("error_map", "error at every combination", draw="map", beside=("support",)),
         Score("support", "training combinations", draw="none"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from recombine.claims.score import Score
+from recombine.claims.score import UNIT, Score
 from recombine.measures.observed import Measured, Observed, diagnostic
 
 
@@ -25,8 +25,11 @@ def additive_share(table: NDArray[np.float64]) -> float:
         "additive_ood",
         "share of the outputs' variance on held-out cells that is a sum over factors",
         unit="share of variance",
+        within=UNIT,
     ),
-    Score("additive_truth", "the same share for the targets", unit="share of variance"),
+    Score(
+        "additive_truth", "the same share for the targets", unit="share of variance", within=UNIT
+    ),
 )
 def additivity(observed: Observed) -> Measured:
     """Additive share of the outputs over the held-out cells, next to that of the targets.

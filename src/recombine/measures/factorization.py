@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from recombine.base.error import Refused, nearest
-from recombine.claims.score import Score
+from recombine.claims.score import AT_MOST_1, POSITIVE, UNIT, Score
 from recombine.measures.observed import Measured, Observed, diagnostic
 from recombine.measures.risk import blank_error
 from recombine.measures.transport import INPUT, OUTPUT, grams, on_grid
@@ -37,7 +37,7 @@ FITS = {
     "loo": "leave-one-out error on seen cells of the {} kernel fitted to the model's outputs",
     "id": "mean squared distance of the {} kernel from the model's outputs on seen cells",
     "ood": "mean squared distance of the {} kernel from the model's outputs on held-out cells",
-    "r2": "share of the model's held-out outputs that the {} kernel predicts",
+    "r2": "R² of the {} kernel for the model's held-out outputs",
 }
 
 
@@ -192,14 +192,20 @@ _by_layer = partial(Score, beside=("kernel_layers",))
         for way, (about, unit) in LAYERS.items()
     ),
     *(
-        Score(f"kernel_{way}_*", about.format("a layer's"), unit)
+        Score(
+            f"kernel_{way}_*",
+            about.format("a layer's"),
+            unit,
+            within=POSITIVE if way == "rank" else UNIT,
+        )
         for way, (about, unit) in LAYERS.items()
     ),
 )
 def factorization(observed: Observed) -> Measured:
     """How close each layer's kernel over a two-factor grid is to a product and to a sum.
 
-    Activations are centered: a common background is a product and a sum at once. Arrays run over
+    Activations are centered: a common background is a product and a sum at once. A kernel weighs
+    units by their size, so that of the input depends on the units of the code. Arrays run over
     `kernel_layers`, from the input to the output; constant layers are left out. `kernel_spectra`
     has the shares of energy in the first terms of each layer.
     """
@@ -232,7 +238,7 @@ def factorization(observed: Observed) -> Measured:
 
 @diagnostic(
     *(
-        Score(f"{kind}_{name}", about.format(kind))
+        Score(f"{kind}_{name}", about.format(kind), within=AT_MOST_1 if name == "r2" else POSITIVE)
         for kind in get_args(Kind)
         for name, about in FITS.items()
     )
@@ -262,13 +268,14 @@ def kernel_fits(observed: Observed) -> Measured:
         "kernel_risk_ood",
         "held-out error of a kernel that depends only on which factors two cells share",
         unit="of a constant answer's",
+        within=POSITIVE,
     )
 )
 def kernel_risk(observed: Observed) -> Measured:
     """Held-out error of the three-valued kernel, fitted to the targets of seen cells.
 
     A baseline that memorizes: its predictions in a hole are sums of training images of the same row
-    or column. κ1 is chosen by leaving out seen cells.
+    or column. κ1 is chosen by leaving out seen cells. Errors are divided as in `risk_ood`.
     """
     grid, query, inside = on_grid(observed), observed.split.query, observed.split.inside
     if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import jacrev, vmap
 
 from recombine.base.error import Refused
-from recombine.claims.score import Score
+from recombine.claims.score import UNIT, Score
 from recombine.maps.chain import layers_of
 from recombine.maps.noise import Noise
 from recombine.measures.modularity import clusters, eigengap, laplacian, matrices, similarity
@@ -156,10 +156,12 @@ def collapsed(weights: list[Array], k: int, live: list[Mask] | None = None) -> l
 
 
 @diagnostic(
-    Score("purity", "share of a unit's signal that serves one function", better="higher"),
+    Score(
+        "purity", "share of a unit's signal that serves one function", better="higher", within=UNIT
+    ),
     Score("collapsed_gap", "least collapsed eigengap between hidden layers", better="higher"),
     Score("collapsed_gap_live", "the same over units that are alive", better="higher"),
-    Score("dead_share", "share of hidden units that send almost no signal"),
+    Score("dead_share", "share of hidden units that send almost no signal", within=UNIT),
     Score("modules_*", "module of each unit of a hidden layer, -1 for dead ones", draw="none"),
 )
 def functional_modularity(observed: Observed) -> Measured:
@@ -168,18 +170,21 @@ def functional_modularity(observed: Observed) -> Measured:
     `purity` is the mean over hidden layers; `collapsed_gap` and `collapsed_gap_live` are the
     smallest eigengap between hidden layers with all units and with those alive, and `dead_share`
     is the share of hidden units that are not.
+
+    Derivatives and weights have the units of inputs and outputs: `purity` compares functions, and
+    the collapsed graph inputs, so give all inputs one scale, and all targets one.
     """
-    query = observed.split.query
+    query, module = observed.split.query, observed.module
     k = query.y[0].numel()
-    if k < 2 or query.x[0].numel() != k:
+    if k < 2 or query.x[0].numel() != k or module is None:
         return {}
     try:
-        weights = matrices(observed.model)[:-1]
-        live = [alive(e) for e in energies(observed.model, query.x)]
+        weights = matrices(module)[:-1]
+        live = [alive(e) for e in energies(module, query.x)]
     except Refused:  # not a chain of linear layers
         return {}
     everyone, survivors = collapsed(weights, k), collapsed(weights, k, live)
-    flow = flows(observed.model, query.x)
+    flow = flows(module, query.x)
     result: Measured = {
         "purity": float(np.mean([purity(f) for f in flow])),
         "collapsed_gap": min(c.gap for c in everyone[1:] or everyone),

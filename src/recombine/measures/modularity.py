@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from recombine.base.error import Refused
-from recombine.claims.score import Score
+from recombine.claims.score import UNIT, Score
 from recombine.maps.chain import layers_of
 from recombine.measures.observed import Measured, Observed, diagnostic
 from recombine.spaces.space import Array
@@ -254,12 +254,14 @@ _higher = partial(Score, better="higher")
         "modularity_real",
         "share of layers whose eigengap exceeds 97.5 % of shuffles",
         unit="share of layers",
+        within=UNIT,
     ),
     Score(
         "modularity_cross",
         "mean share of absolute weight between modules",
         unit="share of weight",
         better="lower",
+        within=UNIT,
     ),
     Score("modularity_suggested", "mean number of modules before the largest gap", unit="modules"),
     Score("modularity_spectrum_*", "eigenvalues of a layer's Laplacian", draw="curve"),

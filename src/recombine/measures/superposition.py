@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from recombine.audits.superposition import superposed
-from recombine.claims.score import Score
+from recombine.claims.score import AT_MOST_1, Score
 from recombine.measures.observed import Measured, Observed, diagnostic
 
-_r2 = partial(Score, unit="share of variance")
+_r2 = partial(Score, unit="share of variance", within=AT_MOST_1)
 
 
 @diagnostic(

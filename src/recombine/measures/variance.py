@@ -7,9 +7,9 @@ from jaxtyping import Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recombine.claims.score import Score
+from recombine.claims.score import AT_MOST_1, POSITIVE, Score
 from recombine.measures.observed import Measured, Observed, diagnostic
-from recombine.measures.risk import ERROR_MAP, squared_error
+from recombine.measures.risk import ERROR_MAP, squared_error, variance
 from recombine.spaces.space import Points, Space
 
 Cells = NDArray[np.int64]
@@ -30,12 +30,6 @@ def variance_weighted_r2(
     residual = (outputs.double() - targets.double()).square().sum().item()
     total = variance(targets) * targets.numel()
     return 1 - residual / total if total > 0 else float(residual == 0)
-
-
-def variance(targets: Shaped[Tensor, "n *shape"]) -> float:
-    """Variance averaged over outputs: the mean squared error of predicting each mean."""
-    truth = targets.double()
-    return float((truth - truth.mean(dim=0)).square().mean())
 
 
 def _shown(observed: Observed) -> Observed:
@@ -62,8 +56,9 @@ def _shown(observed: Observed) -> Observed:
         unit="share of variance",
         better="higher",
         summary=True,
+        within=AT_MOST_1,
     ),
-    Score("variance_*", "variance of the targets, averaged over outputs"),
+    Score("variance_*", "variance of the targets, averaged over outputs", within=POSITIVE),
 )
 def explained(observed: Observed) -> Measured:
     """Variance-weighted R² on seen, on held-out and on all query points.

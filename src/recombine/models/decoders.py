@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from recombine.base.error import Refused
 from recombine.base.registry import model
 from recombine.maps.seed import seeded
+from recombine.models.cuts import refuse_cut
 from recombine.models.dense import dense_layers
 from recombine.tasks.task import Data
 
@@ -135,6 +136,7 @@ def outer(data: Data, *, width: int = 64, depth: int = 1, seed: int = 0) -> nn.M
             f"outer() needs two codes of equal length; the input has {data.x[0].numel()} numbers. "
             "Encode both factors alike."
         )
+    refuse_cut(data, 2, "outer()")
     with seeded(seed):
         side = square_side(data.y.shape[1:])
         return Outer(data.x[0].numel(), side, width, depth, float(data.y.median()))

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from recombine.claims.claim import Claim, Rule, terms
+from recombine.claims.claim import Claim, Rule
 from recombine.claims.declared import schema
+from recombine.claims.formula import terms
+from recombine.claims.record import score_names
 from recombine.claims.score import Score, spelled
 from recombine.plots.chart import strip, strip_axis
-from recombine.plots.numbers import mean, mean_span
+from recombine.plots.numbers import averaged
 from recombine.plots.scale import scale_of
 from recombine.report.conditions import Condition
 
@@ -36,7 +38,7 @@ def columns(
     experiment: str, conditions: Sequence[Condition], claims: Sequence[Claim]
 ) -> list[Column]:
     """Draw the scores of the results table, one row per condition."""
-    names = list(dict.fromkeys(k for c in conditions for r in c.done for k in r.scores))
+    names = score_names(r for c in conditions for r in c.done)
     groups: dict[str, list[tuple[str, str]]] = {}
     for name in short_list(names, experiment, claims):
         base, _, side = name.rpartition("_")
@@ -54,16 +56,18 @@ def columns(
         cells = [
             (
                 [
-                    (kind, mean(seeds), mean_span(seeds, share=score.share))
+                    (kind, *averaged(c.values(name), len(c.done), within=score.within))
                     for kind, name in sides
-                    if (seeds := c.values(name))
+                    if c.done
                 ],
                 strip([(kind or "plain", c.values(name)) for kind, name in sides], scale, mark),
             )
             for c in conditions
         ]
         about = score.about or score.unit
-        drawn.append(Column(spelled(title), about, score.better, strip_axis(scale), cells))
+        drawn.append(
+            Column(score.title or spelled(title), about, score.better, strip_axis(scale), cells)
+        )
     return drawn
 
 

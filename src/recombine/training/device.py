@@ -1,7 +1,5 @@
 """The device of the current run: set by `execute`, read where models and data are built."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +28,9 @@ def prepared(
     finally:
         PROGRESS.reset(tokens[0])
         DEVICE.reset(tokens[1])
+
+
+DEVICE: ContextVar[str] = ContextVar("device", default="cpu")
 
 
 def check_device(name: str) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from recombine.claims.claim import Evidence, claims, scores
 from recombine.claims.experiment import Result, closed_form
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,15 @@ class Attention:
 @closed_form(
     smoke={"pixels": 4, "points": 1},
     scores=[
-        Score("error", "largest error of the derivative's closed form", summary=True),
-        Score("error_second", "largest error of the second derivative's closed form", summary=True),
+        Score(
+            "error", "largest error of the derivative's closed form", summary=True, within=POSITIVE
+        ),
+        Score(
+            "error_second",
+            "largest error of the second derivative's closed form",
+            summary=True,
+            within=POSITIVE,
+        ),
         Score("over", "largest ratio of the product of two derivatives to its closed form"),
         Score("correlation", "of log second derivatives with log products of weights"),
     ],

@@ -8,7 +8,7 @@ from math import log10
 from recombine.claims.claim import Evidence, Run, claim, claims, scores
 from recombine.claims.experiment import Result, closed_form
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, UNIT, Score
 from recombine_papers.brady2024.generators import ORDERS, Kind
 
 TOLERANCE = 1e-9  # for generators that are known exactly
@@ -18,9 +18,23 @@ MORE = 3  # stands for "3 or more, or entangled"
 
 
 SHARES = (
-    Score("r0", "share of outputs' derivatives across blocks", summary=True),
-    Score("r1", "share of second derivatives across blocks", summary=True),
-    Score("r2", "share of third derivatives across blocks", summary=True),
+    Score(
+        "r0",
+        "share of outputs' derivatives across blocks",
+        summary=True,
+        title="order 0",
+        within=UNIT,
+    ),
+    Score(
+        "r1",
+        "share of second derivatives across blocks",
+        summary=True,
+        title="order 1",
+        within=UNIT,
+    ),
+    Score(
+        "r2", "share of third derivatives across blocks", summary=True, title="order 2", within=UNIT
+    ),
 )
 
 
@@ -45,7 +59,7 @@ class Generator:
         *SHARES,
         Score("order", "smallest order that the derivatives allow; 3 stands for more"),
         Score("ratio*", "share across blocks over that of random blocks"),
-        Score("defect", "share of second differences across blocks"),
+        Score("defect", "share of second differences across blocks", within=POSITIVE),
         Score("second", "size of second derivatives by pair of latents", draw="matrix"),
         Score("third", "size of third derivatives by pair of latents", draw="matrix"),
     ],
@@ -138,9 +152,13 @@ class Kinks:
 @closed_form(
     smoke={"outputs": 24, "points": 4},
     scores=[
-        Score("derivatives", "share r1 by derivatives", summary=True),
-        Score("differences", "share r1 by differences as large as the data", summary=True),
-        Score("close", "share r1 by differences a hundred times smaller", summary=True),
+        Score("derivatives", "share r1 by derivatives", summary=True, within=UNIT),
+        Score(
+            "differences", "share r1 by differences as large as the data", summary=True, within=UNIT
+        ),
+        Score(
+            "close", "share r1 by differences a hundred times smaller", summary=True, within=UNIT
+        ),
         Score("chosen", "1 if the measurement chose differences"),
         Score("order", "order it reports; 3 stands for more"),
     ],

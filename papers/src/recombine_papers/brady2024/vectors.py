@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from recombine.claims.experiment import Result, Training, experiment
-from recombine.claims.score import Score
+from recombine.claims.score import AT_MOST_1, POSITIVE, UNIT, Score
 from recombine.spaces.sets import box, everything
 from recombine.spaces.support import Support
 from recombine_papers.brady2024.generators import BlockKind as Kind
@@ -81,16 +81,18 @@ def shown(cfg: Blocks) -> Support:
     selection="lowest objective on training data",
     seeds_per_job=lambda cfg: 5,
     scores=[
-        Score("sis", "R² of matched minus other slots", better="higher", summary=True),
-        Score("sis_mean", "its mean over restarts", better="higher"),
-        Score("sis_best", "its largest value over restarts", better="higher"),
-        Score("sis_*", "R² of matched minus other slots of one restart", better="higher"),
+        Score("sis", "R² of matched minus other slots", better="higher", summary=True,
+              within=AT_MOST_1),
+        Score("sis_mean", "its mean over restarts", better="higher", within=AT_MOST_1),
+        Score("sis_best", "its largest value over restarts", better="higher", within=AT_MOST_1),
+        Score("sis_*", "R² of matched minus other slots of one restart", better="higher",
+              within=AT_MOST_1),
         Score("objective*", "training objective: error plus penalty", better="lower"),
-        Score("error", "squared error summed over outputs", better="lower"),
+        Score("error", "squared error summed over outputs", better="lower", within=POSITIVE),
         Score("r2_recombined", "R² of slots recombined in the corner", better="higher",
-              summary=True),
-        Score("r1", "share of second derivatives across slots"),
-        Score("r2", "share of third derivatives across slots"),
+              summary=True, within=AT_MOST_1),
+        Score("r1", "share of second derivatives across slots", title="order 1", within=UNIT),
+        Score("r2", "share of third derivatives across slots", title="order 2", within=UNIT),
     ],
 )  # fmt: skip
 def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recombine.claims.experiment import Result, Training, experiment
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 
 OUTPUTS = (
     *("risk", "position", "additivity", "error_map"),
@@ -72,9 +72,11 @@ class Square(Training):
     seeds_per_job=lambda cfg: 8 if cfg.decoder in ("mlp", "outer") else 1,
     scores=[
         Score("factorization_lost", "factorization of the input minus that of the last layer"),
-        Score("volume_left", "held-out over in-distribution volume, last layer divided by input"),
+        Score("volume_left", "held-out over in-distribution volume, last layer divided by input",
+              within=POSITIVE),
         Score("risk_*_late", "error relative to a constant output's, mean of the last five "
-              "measurements in training", unit="of a constant answer's", better="lower"),
+              "measurements in training", unit="of a constant answer's", better="lower",
+              within=POSITIVE),
         Score("embeddings_*", "images of some values of each factor, before or after training",
               draw="none"),
     ],

@@ -11,7 +11,7 @@ from recombine.claims.claim import FAILS, HOLDS, Evidence, Run, Verdict, claims,
 from recombine.claims.experiment import Result, Training, experiment
 from recombine.claims.growth import Growth, power, settle
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, UNIT, Score
 from recombine.spaces.space import Array, Points
 
 
@@ -65,13 +65,15 @@ def nested(cfg: Need, bumps: Points, stripes: Points, n: int) -> Points:
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("least", "least number of samples with which the decoder generalizes",
-              unit="samples", better="lower", summary=True),
-        Score("reached", "1 if some number of samples was enough, else 0"),
-        Score("failed", "largest number of samples that was not enough", unit="samples"),
-        Score("trainings", "number of trainings in the search", unit="trainings"),
+              unit="samples", better="lower", summary=True, within=POSITIVE),
+        Score("reached", "1 if some number of samples was enough, else 0", within=UNIT),
+        Score("failed", "largest number of samples that was not enough", unit="samples",
+              within=POSITIVE),
+        Score("trainings", "number of trainings in the search", unit="trainings", within=POSITIVE),
         Score("worst_fit", "largest error on training bumps over all trainings",
-              unit="of a blank image's", better="lower"),
-        Score("risk_train", "error on training bumps", unit="of a blank image's", better="lower"),
+              unit="of a blank image's", better="lower", within=POSITIVE),
+        Score("risk_train", "error on training bumps", unit="of a blank image's", better="lower",
+              within=POSITIVE),
         Score("tried", "numbers of samples", unit="samples", draw="none"),
     ],
 )  # fmt: skip

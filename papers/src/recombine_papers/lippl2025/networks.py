@@ -12,7 +12,7 @@ import numpy as np
 from recombine.claims.claim import Evidence, Run, claims, scores
 from recombine.claims.experiment import Result, Training, experiment
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, UNIT, Score
 from recombine.spaces.space import Array
 
 # Cross-entropy lets outputs grow, so only their signs are scored then.
@@ -46,8 +46,8 @@ class Net(Training):
     paper={"steps": 100_000},
     scores=[
         Score("additivity", "R² of held-out outputs by sums over seen conjunctions",
-              unit="share of variance", summary=True),
-        Score("size_*", "mean absolute value of conjunctions of that type"),
+              unit="share of variance", summary=True, within=UNIT),
+        Score("size_*", "mean absolute value of conjunctions of that type", within=POSITIVE),
     ],
 )  # fmt: skip
 def networks(cfg: Net, seeds: Sequence[int]) -> list[Result]:

@@ -11,7 +11,7 @@ import numpy as np
 from recombine.claims.claim import FRESH, Evidence, claims
 from recombine.claims.experiment import Result, Training, experiment
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 from recombine.spaces.space import Array
 
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
@@ -67,9 +67,19 @@ def from_affine(outputs: Array, targets: Array) -> Array:
     smoke={"steps": 20, "samples": 100, "bulk": 8},
     paper={"steps": 40_000, "lr": 1e-4, "anneal": False},
     scores=[
-        Score("rmse", "error of the best affine map from a module's output", better="lower"),
-        Score("rmse_input", "the same from the module's input"),
-        Score("rmse_*", "error of the best affine map from one module's output", better="lower"),
+        Score(
+            "rmse",
+            "error of the best affine map from a module's output",
+            better="lower",
+            within=POSITIVE,
+        ),
+        Score("rmse_input", "the same from the module's input", within=POSITIVE),
+        Score(
+            "rmse_*",
+            "error of the best affine map from one module's output",
+            better="lower",
+            within=POSITIVE,
+        ),
         Score("x", "inputs of the modules' curves", draw="none"),
         Score("said", "outputs of the modules", draw="none"),
         Score("wanted", "sines of the modules", draw="none"),

@@ -12,7 +12,7 @@ import numpy as np
 from recombine.claims.claim import FRESH, Evidence, Run, claims, scores
 from recombine.claims.experiment import Result, Training, experiment
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 from recombine.spaces.space import Array
 
 FACTORS = 2  # columns and rows, or two sprites
@@ -56,10 +56,23 @@ class Penalized(Training):
     paper={"side": 28, "steps": 12500, "samples": 100_000, "asked": 10_000},
     seeds_per_job=lambda cfg: min(16, max(1, 200_000 // cfg.samples)),  # a gigabyte per seed
     scores=[
-        Score("risk_shown", "training error", unit="of a blank image", better="lower"),
-        Score("risk_left", "validation error", unit="of a blank image", better="lower"),
-        Score("gap_*", "eigengap at 2 of one layer", better="higher"),
-        Score("live_*", "eigengap at 2 of the live units of one layer", better="higher"),
+        Score(
+            "risk_shown", "training error", unit="of a blank image", better="lower", within=POSITIVE
+        ),
+        Score(
+            "risk_left",
+            "validation error",
+            unit="of a blank image",
+            better="lower",
+            within=POSITIVE,
+        ),
+        Score("gap_*", "eigengap at 2 of one layer", better="higher", within=POSITIVE),
+        Score(
+            "live_*",
+            "eigengap at 2 of the live units of one layer",
+            better="higher",
+            within=POSITIVE,
+        ),
     ],
 )
 def elsewhere(cfg: Penalized, seeds: Sequence[int]) -> list[Result]:

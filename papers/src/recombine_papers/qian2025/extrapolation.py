@@ -11,7 +11,7 @@ import numpy as np
 
 from recombine.claims.claim import Run, claims
 from recombine.claims.experiment import Result, Training, experiment
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 
 ASKED = 4000  # test points
 
@@ -63,7 +63,7 @@ class Surface(Training):
     paper={"steps": 62_500, "lr": 1e-3, "anneal": False},
     selection="lowest training error of the restarts",
     scores=[
-        Score("mse_train", "training error", better="lower"),
+        Score("mse_train", "training error", better="lower", within=POSITIVE),
         Score("parameters", "number of weights and biases"),
         Score("truth", "targets on a grid", draw="none"),
         Score("drawn", "outputs on the grid", draw="none"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from recombine.claims.claim import FRESH, Register, Run, claims
 from recombine.claims.experiment import Result, Training, experiment
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 
 AMOUNTS = np.concatenate([[0.0], np.logspace(-2, 0, 21)])
 
@@ -59,11 +59,17 @@ class Disturbed(Training):
 @experiment(
     smoke={"steps": 20, "samples": 100, "batch": 50, "width": 8, "again": 5},
     scores=[
-        Score("mse_id", "test error", better="lower"),
+        Score("mse_id", "test error", better="lower", within=POSITIVE),
         Score("added_*", "squared error that noise of this power adds", better="lower"),
-        Score("moved_others", "movement of outputs that do not depend on a shifted input"),
+        Score(
+            "moved_others",
+            "movement of outputs that do not depend on a shifted input",
+            within=POSITIVE,
+        ),
         Score("forgot_others", "error that other outputs gain while one is retrained"),
-        Score("learned_again", "error of the retrained output, relative to before"),
+        Score(
+            "learned_again", "error of the retrained output, relative to before", within=POSITIVE
+        ),
         Score("amounts", "amounts of noise", draw="none"),
         Score("noisy_*", "error at each amount of noise of this power", draw="none"),
         Score("offsets", "shifts of the first input", draw="none"),

@@ -14,7 +14,7 @@ from recombine.claims.claim import FRESH, HOLDS, Evidence, Run, Verdict, claims,
 from recombine.claims.experiment import Result, Training, experiment
 from recombine.claims.growth import Growth, Least, exponential, power, settle
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, UNIT, Score
 from recombine.spaces.space import Array, Mask
 
 DRAWN = 145  # seed of the paper's sines; seed s uses DRAWN + s
@@ -80,10 +80,10 @@ def first(sizes: Sequence[int], gaps: Sequence[float], threshold: float) -> Leas
     smoke={"fewest": 32, "most": 64, "steps": 5, "width": 8},
     paper={"fewest": 16, "most": 4096, "weight": 1e-3, "steps": 50_000, "batch": 200, "lr": 1e-3},
     scores=[
-        Score("least", "samples that modules need, or the most tried"),
-        Score("reached", "whether some number of samples sufficed"),
-        Score("gap_*", "eigengap with this number of samples", better="higher"),
-        Score("worst_fit", "largest final training loss", better="lower"),
+        Score("least", "samples that modules need, or the most tried", within=POSITIVE),
+        Score("reached", "whether some number of samples sufficed", within=UNIT),
+        Score("gap_*", "eigengap with this number of samples", better="higher", within=POSITIVE),
+        Score("worst_fit", "largest final training loss", better="lower", within=POSITIVE),
         Score("tried", "numbers of samples", draw="none"),
         Score("gaps", "eigengap at each number of samples", draw="none"),
         Score("losses", "final training loss at each number of samples", draw="none"),

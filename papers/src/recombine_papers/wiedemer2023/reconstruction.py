@@ -8,7 +8,7 @@ from typing import Literal
 from recombine.claims.claim import Evidence, claims, scores
 from recombine.claims.experiment import Result, closed_form
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import AT_MOST_1, POSITIVE, Score
 
 WIDTH = 4  # outputs of a component
 
@@ -33,8 +33,19 @@ class Path:
 @closed_form(
     smoke={"steps": 8, "nets": 1},
     scores=[
-        Score("error_*", "largest error of the recovered components", better="lower", summary=True),
-        Score("r2", "smallest R² of the recomposed function on the square", better="higher"),
+        Score(
+            "error_*",
+            "largest error of the recovered components",
+            better="lower",
+            summary=True,
+            within=POSITIVE,
+        ),
+        Score(
+            "r2",
+            "smallest R² of the recomposed function on the square",
+            better="higher",
+            within=AT_MOST_1,
+        ),
     ],
 )
 def reconstruction(cfg: Path) -> Result:

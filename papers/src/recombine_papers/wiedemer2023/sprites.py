@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recombine.claims.experiment import Result, Training, experiment
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, UNIT, Score
 
 SUCCESS = 0.5  # R² on all pairs above which a run counts as a success
 
@@ -69,12 +69,15 @@ class Sprites(Training):
     },
     seeds_per_job=lambda cfg: 1 if cfg.channels else 5,
     scores=[
-        Score("success", f"1 if R² on all pairs exceeds {SUCCESS:g}", better="higher"),
-        Score("hidden_2", "share of sprite 2 that the training pairs leave undetermined"),
-        Score("determined_*", "rank of a sprite's Jacobians over the full rank"),
-        Score("error_named", "error of sprite 2 in the pixels that two planes leave undetermined"),
-        Score("error_others", "error of sprite 2 in other pixels of the same scenes"),
-        Score("named_ratio", "the former error over the latter"),
+        Score("success", f"1 if R² on all pairs exceeds {SUCCESS:g}", better="higher", within=UNIT),
+        Score("hidden_2", "share of sprite 2 that the training pairs leave undetermined",
+              within=UNIT),
+        Score("determined_*", "rank of a sprite's Jacobians over the full rank", within=UNIT),
+        Score("error_named", "error of sprite 2 in the pixels that two planes leave undetermined",
+              within=POSITIVE),
+        Score("error_others", "error of sprite 2 in other pixels of the same scenes",
+              within=POSITIVE),
+        Score("named_ratio", "the former error over the latter", within=POSITIVE),
         Score("error_pixels", "error of sprite 2 by pixel", better="lower", draw="matrix"),
         Score("lost_pixels", "share of a pixel's sprite 2 that is undetermined", draw="matrix"),
         Score("named_pixels", "pixels that two planes leave undetermined", draw="none"),

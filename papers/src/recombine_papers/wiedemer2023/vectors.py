@@ -13,7 +13,7 @@ import numpy as np
 from recombine.claims.claim import Evidence, Run, claims
 from recombine.claims.experiment import Result, Training, experiment
 from recombine.claims.record import Record
-from recombine.claims.score import Score
+from recombine.claims.score import POSITIVE, Score
 
 if TYPE_CHECKING:
     from recombine_papers.wiedemer2023.certificate import Certificate
@@ -74,7 +74,7 @@ def conditioning(certificate: Certificate) -> dict[str, float]:
     paper={"samples": 10_000, "batch": 512, "steps": 100_000},
     scores=[
         Score("rank_missing", "rank missing for sufficient support", better="lower"),
-        Score("sigma_min", "smallest singular value per partner", better="higher"),
+        Score("sigma_min", "smallest singular value per partner", better="higher", within=POSITIVE),
     ],
 )  # fmt: skip
 def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
