@@ -18,7 +18,7 @@ from recombine.report.arrays import Cards, draw_arrays
 from recombine.report.columns import Column, columns
 from recombine.report.conditions import Condition, group_runs, varying
 from recombine.report.curves import curves
-from recombine.report.numbers import mean, mean_span
+from recombine.report.numbers import averaged
 from recombine.report.panel import Figure
 from recombine.runs.record import DONE, Record, last_line
 from recombine.runs.store import Damaged, Store
@@ -206,14 +206,14 @@ def _training(conditions: Sequence[Condition]) -> Markup | None:
 
 def _all_scores(conditions: Sequence[Condition]) -> dict[str, Any]:
     """Tabulate every score by condition: its mean and interval over seeds."""
-    names = list(dict.fromkeys(k for c in conditions for r in c.done for k in sorted(r.scores)))
+    names = sorted({name for c in conditions for r in c.done for name in r.scores})
     shares = [is_share(name, conditions[0].records[0].experiment) for name in names]
     rows = [
         (
             c.label,
             len(c.done),
             [
-                (mean(values), mean_span(values, share=share))
+                averaged(values, len(c.done), share=share)
                 for values, share in zip(map(c.values, names), shares, strict=True)
             ],
         )
