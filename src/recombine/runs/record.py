@@ -61,6 +61,16 @@ class Record:
         )
 
 
+def described(problem: BaseException) -> str:
+    """Describe an exception in one line.
+
+    >>> described(ZeroDivisionError("division by zero")), described(SystemExit())
+    ('ZeroDivisionError: division by zero', 'SystemExit')
+    """
+    text = " ".join(str(problem).split())
+    return f"{type(problem).__name__}{': ' * bool(text)}{text}"
+
+
 def last_line(error: str) -> str:
     """Return the message at the end of a traceback."""
     line = (error.strip() or "no reason was recorded").splitlines()[-1]
