@@ -130,6 +130,7 @@ def section(
     read = _reader(store, damage)
     done = [r for c in conditions for r in c.done]
     drawings = pictures(name, done, read, id, problems.setdefault)
+    cards = draw_arrays(name, drawn, read, damage, problems.setdefault)
     differ = varying([c.config for c in conditions], name)
     return Section(
         name=name,
@@ -141,7 +142,7 @@ def section(
         columns=columns(name, drawn, related),
         pictures=drawings,
         problems=[*problems],
-        cards=draw_arrays(name, drawn, read, damage),
+        cards=cards,
         curves=_training(drawn),
         scores=_all_scores(conditions),
         notes=_notes(conditions),
