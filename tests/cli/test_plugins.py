@@ -79,3 +79,24 @@ def test_a_module_that_is_named_is_known_to_every_command(tmp_path):
     words = "reproduce mylab --json --workers 1 --plugin mylab"
     done = recombine(tmp_path, *words.split(), **path)
     assert [c["name"] for c in json.loads(done.stdout)["claims"]] == ["mylab.three_rings"]
+
+
+def test_a_figure_that_raises_leaves_the_verdicts_and_the_page(tmp_path):
+    """One sentence and exit code 1, of `reproduce` and of `report`."""
+    files_of("docs/adding-one-thing.md", tmp_path)
+    figures = tmp_path / "mylab" / "figures.py"
+    lines = figures.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("def counts(")) + 1
+    lines.insert(at + 1, "    raise ValueError('no rings')")
+    figures.write_text("\n".join(lines))
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    for command in ("reproduce mylab --workers 1", "report"):
+        words = [*command.split(), "--json", "--plugin", "mylab"]
+        done = recombine(tmp_path, *words, **path)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        sentence = "Figure 'mylab.rings: counts' of mylab.figures could not be drawn: ValueError"
+        assert sentence in " ".join(done.stderr.split())
+        claims = {c["name"]: c["verdict"] for c in json.loads(done.stdout)["claims"]}
+        assert claims["mylab.three_rings"] == "holds"
+        assert "could not be drawn" in (tmp_path / "runs" / "report.html").read_text()

@@ -12,16 +12,14 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from recombine.core.claim import MISSING, Claim
-from recombine.core.experiment import EXPERIMENTS
 from recombine.report.bibliography import Paper, papers
 from recombine.report.chart import verdict_axis
-from recombine.report.conditions import key_of
+from recombine.report.conditions import configured
 from recombine.report.outcomes import LOOKS, Count, Look, tally
 from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
 from recombine.runs.judge import Judged, one_per_claim
-from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
 FINDINGS = 6  # at most, on a paper's card
@@ -186,12 +184,10 @@ def _hero(paper: Paper | None, sections: Sequence[Section]) -> Picture | None:
 
 def _runs(judged: Judged, section: Section | None, store: Store, page: Path | None) -> list[Run]:
     """List a claim's runs with the records that decided it."""
-    experiment = EXPERIMENTS[judged.claim.experiment]
     rows = {c.key: (i, c) for i, c in enumerate(section.conditions)} if section else {}
-    folder, runs = _link(store.root / experiment.name, page), []
-    for name, run in judged.claim.runs(judged.size).items():
-        config = jsonable(experiment.configure(judged.size, **run))
-        i, condition = rows.get(key_of(config, experiment), (0, None))
+    folder, runs = _link(store.root / judged.claim.experiment, page), []
+    for name, run, key in configured(judged.claim, judged.size):
+        i, condition = rows.get(key, (0, None))
         records = [*condition.records] if condition else []
         if (verdict := judged.verdict).outcome != MISSING:
             records = [r for r in records if r.seed >= verdict.start][: verdict.seeds]
