@@ -17,6 +17,7 @@ import numpy as np
 
 # Moves exactly representable targets of standard deviation 1 by more than 1e8 of them, exactly.
 FAR = 2.0**27
+SMALL = 1e-8  # of a number without unit: what rounding beside FAR leaves of zero
 CLOSE = 1e-6  # of the largest value of a quantity: sums in another order, and rounding beside FAR
 
 # How a number follows a target that became a·y + b; each brings the changed number back.
@@ -108,7 +109,7 @@ def compare(name: str, one: Any, other: Any, a: float, b: float) -> list[str]:
         key = next(iter(pairs.keys() ^ back.keys()))
         return [f"{name}: {key} is in one answer only"]
     numbers = [abs(v) for v in pairs.values() if number(v) and np.isfinite(v)]
-    room = CLOSE * max(numbers, default=0.0)
+    room = CLOSE * max(numbers, default=0.0) + SMALL * (kinds[0] == "same")
     wrong = {k: (v, back[k]) for k, v in pairs.items() if not equal(v, back[k], room)}
     if not wrong:
         return []
