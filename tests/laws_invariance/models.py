@@ -26,7 +26,7 @@ from tests.laws_invariance.tables import (
     numbers,
 )
 
-CODES = ("code 0 × 1e-8", "code 0 × 1e8", "code 3 × 1e-8", "code 3 × 1e8", "codes × 1e-12")
+CODES = ("code 0 × 1e-8", "code 0 × 1e8", "code 2 × 1e-8", "code 2 × 1e8", "codes × 1e-12")
 CODES += ("codes + 1e8 sd", "code 0 negated")
 FACTOR = ("factor × 1e-8", "factor × 1e8", "factor negated")
 CODE_CONTAINERS = ("codes as list", "codes as float32", "codes as tensor", "codes as pandas")
@@ -229,11 +229,11 @@ class Codes:
 
 
 @cache
-def coded(continuous: bool) -> Codes:
+def coded(continuous: bool, few: bool) -> Codes:
     """Codes that mix two factors of levels, or one of levels and a continuous one."""
     rng = np.random.default_rng(21)
-    z = np.argwhere(np.ones((4, 4)))
-    z = np.repeat(z[rng.permutation(16)[:13]], 8, axis=0)
+    z = np.argwhere(np.ones((3, 2) if few else (3, 3)))
+    z = np.repeat(z, 8, axis=0)
     factors: dict[str, list[Any]] = {
         "x0": [f"a{v}" for v in z[:, 0]],
         "x1": [f"b{v}" for v in z[:, 1]],
@@ -247,7 +247,6 @@ def coded(continuous: bool) -> Codes:
         [
             values[:, 0],
             np.sin(values[:, 0]) + 0.3 * values[:, 1],
-            rng.normal(size=len(z)),
             values[:, 1],
             values[:, 0] * values[:, 1],
         ],
@@ -257,11 +256,11 @@ def coded(continuous: bool) -> Codes:
     return Codes(x, Rows(factors, more={"at": list(range(len(z)))}))
 
 
-def recoded(continuous: bool) -> Callable[[str], Codes]:
-    """Builder of codes under each change."""
+def recoded(continuous: bool, *, few: bool = False) -> Callable[[str], Codes]:
+    """Builder of codes under each change; few combinations have no jackknife, which is slow."""
 
     def build(by: str) -> Codes:
-        case = coded(continuous)
+        case = coded(continuous, few)
         x, rows = case.x.copy(), case.rows
         what, _, factor = by.partition(" × ")
         if by == "codes + 1e8 sd":
@@ -327,25 +326,21 @@ def drop(source: Any, names: tuple[str, ...]) -> Any:
 
 
 LAWS = [
-    Law(
-        "audit",
-        built("number"),
-        audit,
-        (*TARGET, *ORDER, *CONTAINERS),
-    ),
+    Law("audit", built("number"), audit, (*TARGET, *ORDER, "list of dicts", "pandas")),
     Law("audit: classes", built("classes"), audit, (*ORDER, *CLASSES, "pandas")),
     Law("audit: network", module_case, module_audit, (*TARGET, *ORDER)),
     Law("audit: classifier", classes_case, classes_audit, (*ORDER, *CLASSES)),
+    Law("representation", recoded(False), representation, (*CODES, *ORDER)),
     Law(
-        "representation",
-        recoded(False),
+        "representation: containers",
+        recoded(False, few=True),
         representation,
-        (*CODES, *ORDER, *CONTAINERS, *CODE_CONTAINERS),
+        (*CONTAINERS, *CODE_CONTAINERS),
     ),
     Law(
         "representation: continuous",
         recoded(True),
         representation,
-        (*CODES, *FACTOR, "factors reordered", "rows permuted", "pandas"),
+        (*CODES[:-1], *FACTOR[:2], "factors reordered", "rows permuted", "pandas"),
     ),
 ]
