@@ -228,7 +228,13 @@ def test_images_that_a_classifier_is_given_are_its_examples(sums):
     names = np.array(["small", "big"])[(z[:, 0] > 2) * 1]
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
     answer = audit(
-        model, {"a": z[:, 0], "b": z[:, 1]}, targets=names, inputs=images, train=train, budget=0
+        model,
+        {"a": z[:, 0], "b": z[:, 1]},
+        targets=names,
+        classes=["small", "big"],
+        inputs=images,
+        train=train,
+        budget=0,
     )
     page = answer.to_html()
     assert page.count("data:image/png") == min(6, int((~train).sum()))
