@@ -244,14 +244,18 @@ def from_observed(observed: Observed) -> Sample:
     """Take the query points of a task; those in the support count as trained on."""
     space, query = observed.task.space, observed.split.query
     columns: dict[str, Any] = {}
-    names = []
+    names, levels = [], {}
     for f in space.factors:
         block = query.z[:, space.blocks[f.name]]
         for d in range(block.shape[1]):
             name = f.name if block.shape[1] == 1 else f"{f.name}[{d}]"
-            columns[name] = block[:, d].astype(np.int64) if f.levels is not None else block[:, d]
-            names.append(name if f.levels is not None else f"{name}=quantile:{BINS}")
-    table = read(columns, names)
+            columns[name] = block[:, d] if f.levels is None else block[:, d].astype(np.int64)
+            names.append(f"{name}=quantile:{BINS}" if f.levels is None else name)
+            if f.labels:
+                present = np.unique(columns[name])
+                columns[name] = [f.labels[code] for code in columns[name]]
+                levels[name] = [f.labels[code] for code in present]
+    table = read(columns, names, levels=levels)
     table, shape = _with_targets(table, query.y)
     outputs, shape = _as_targets(array_of(observed.outputs), table, shape)
     inside = np.asarray(observed.split.inside, dtype=bool)
