@@ -100,3 +100,29 @@ def test_a_figure_that_raises_leaves_the_verdicts_and_the_page(tmp_path):
         claims = {c["name"]: c["verdict"] for c in json.loads(done.stdout)["claims"]}
         assert claims["mylab.three_rings"] == "holds"
         assert "could not be drawn" in (tmp_path / "runs" / "report.html").read_text()
+
+
+def test_without_a_requirement_of_one_paper_the_others_are_reported(tmp_path):
+    """The page, standard error and the exit code say which paper is left out and how to mend it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'jaxtyping':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+    )
+    source = str(ROOT / "src")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), source])}
+    done = recombine(tmp_path, "report", "--published", "--page", "page.html", **path)
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert "Plugin 'qian2025' of recombine is left out" in said
+    assert "python -m pip install" in said
+    assert "Traceback" not in said
+    assert "Liang et al. 2025: " in done.stdout
+    page = (tmp_path / "page.html").read_text()
+    assert "Plugin &#39;qian2025&#39; of recombine is left out" in page
+    done = recombine(tmp_path, "reproduce", "qian2025", "--size", "smoke", **path)
+    assert done.returncode == 2
+    assert "qian2025 could not be loaded; see the warnings above." in done.stderr

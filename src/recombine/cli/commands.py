@@ -312,6 +312,7 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
     from recombine.report.markdown import markdown
     from recombine.report.page import page, runs_of
     from recombine.report.published import published
+    from recombine.runs.discover import left_out
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
 
@@ -337,7 +338,7 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
         say(f"Report: {path}")
     if options.open:
         webbrowser.open(path.resolve().as_uri())
-    return int(bool(missing))
+    return int(bool(missing or left_out()))
 
 
 def _check_targets(options: ReportOptions | ReproduceOptions) -> None:

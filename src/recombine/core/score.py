@@ -106,10 +106,7 @@ def schema(name: str, experiment: str = "") -> Score | None:
         entry = registry("experiment").get(experiment)
         if entry is not None and (score := declared(name, entry.scores)):
             return score
-    for shelf in ("score", "diagnostic"):  # the index first: importing diagnostics is slow
-        shelves(shelf)
-        imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
-        scores = (registry("score") | imported).values()
-        if score := declared(name, [s for group in scores for s in group]):
-            return score
-    return None
+    shelves("score")  # of the index: importing the diagnostics is slow
+    imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
+    scores = (registry("score") | imported).values()
+    return declared(name, [s for group in scores for s in group])
