@@ -81,6 +81,33 @@ def test_a_module_that_is_named_is_known_to_every_command(tmp_path):
     assert [c["name"] for c in json.loads(done.stdout)["claims"]] == ["mylab.three_rings"]
 
 
+def test_the_paper_of_the_guide_is_named_wherever_papers_are(tmp_path):
+    """With the title and authors that it registers: list, table of claims, report."""
+    files_of("docs/adding-one-thing.md", tmp_path)
+    guide = (ROOT / "docs/guides/own-paper.md").read_text()
+    (block,) = re.findall(r"```python\n(rc\.paper\(.*?)```", guide, re.DOTALL)
+    with (tmp_path / "mylab" / "__init__.py").open("a") as file:
+        file.write(f"\n\n{block}")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = recombine(tmp_path, "list", "papers", "--json", "--plugin", "mylab", **path)
+    (paper,) = (row for row in json.loads(done.stdout) if row["name"] == "mylab")
+    assert (paper["label"], paper["title"]) == ("Smith & Li 2026", "Rings of modules")
+    assert paper["authors"] == "Ann Smith, Bo Li"
+    assert "author = {Smith, Ann and Li, Bo}" in paper["bibtex"]
+    for words in (["list", "papers"], ["list"]):
+        done = recombine(tmp_path, *words, "--plugin", "mylab", **path)
+        assert "Smith & Li 2026: Rings of modules\n" in done.stdout
+        assert "None" not in done.stdout
+    words = "reproduce mylab --workers 1 --plugin mylab --markdown claims.md"
+    done = recombine(tmp_path, *words.split(), **path)
+    assert done.returncode == 0, done.stderr
+    assert "## Smith & Li 2026\n" in (tmp_path / "claims.md").read_text()
+    page = (tmp_path / "runs" / "report.html").read_text()
+    assert '<a class="plain" href="https://example.org/rings">Rings of modules</a>' in page
+    assert "Ann Smith, Bo Li" in page
+    assert "arXiv" not in page
+
+
 def test_a_figure_that_raises_leaves_the_verdicts_and_the_page(tmp_path):
     """One sentence and exit code 1, of `reproduce` and of `report`."""
     files_of("docs/adding-one-thing.md", tmp_path)

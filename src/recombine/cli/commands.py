@@ -51,9 +51,8 @@ def list_(words: list[str]) -> int:
     if options.cost and kind != "experiments":
         raise Refused("--cost is for experiments; try: recombine list experiments --cost")
     load_plugins(words)
+    rows = entries(*(k for k in KINDS if kind in (None, k)), note=warn)
     papers = paper_rows() if kind in (None, "papers") else []
-    shown = [k for k in KINDS if kind in (None, k)]
-    rows = entries(*shown, note=warn) if shown else {}
     if options.cost:
         rows = {"experiments": with_costs(rows["experiments"])}
     if options.json:

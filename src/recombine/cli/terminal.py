@@ -188,8 +188,9 @@ def show_overview(
     claims = Counter(claim["paper"] for claim in rows["claims"])
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
-        styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
-        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
+        tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
+        styled(f"{claims[paper['name']]} claims{tally}")
+        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
     known = {paper["name"] for paper in papers}
@@ -213,9 +214,10 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         styled(
             (f"{row['label']}: {row['title']}", "bold"), "\n",
             " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
-            f"{row['summary']}\n",
-            f"claims: {', '.join(row['verdicts'])}\n",
-            (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
+            f"{row['summary']}\n" * bool(row["summary"]),
+            f"claims: {', '.join(row['verdicts'])}\n" * bool(row["verdicts"]),
+            (row["command"], "cyan"),
+            f"   about {row['minutes']} of CPU" * bool(row["minutes"]), "\n",
         )  # fmt: skip
 
 

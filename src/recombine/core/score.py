@@ -23,6 +23,7 @@ class Score:
     Names that end in `_id` and `_ood` are one quantity, in-distribution and out-of-distribution.
 
     - name: a name, or a pattern such as `"factorization_*"`
+    - title: above its column, where the name in words would say something else
     - about: one short phrase without a full stop
     - unit: what 1 means; empty for a plain number
     - better: the direction of improvement, if there is one
@@ -46,6 +47,7 @@ class Score:
     per: str = ""
     share: bool = False
     summary: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not self.name:
