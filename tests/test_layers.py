@@ -58,6 +58,7 @@ TESTED = {
     "audits/test_diagnoses": "benchmarks/diagnoses",
     "audits/test_worked": "benchmarks/worked",
     "cli/test_plugins": "src/recombine/runs/discover.py",
+    "diagnostics/test_units": "src/recombine/diagnostics",
     "lab/test_browser": "src/recombine/lab/static",
     "papers/foresight/test_foresight": "src/recombine/papers/foresight",
     "papers/test_figures": "src/recombine/papers",
