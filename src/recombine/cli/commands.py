@@ -51,9 +51,8 @@ def list_(words: list[str]) -> int:
     if options.cost and kind != "experiments":
         raise Refused("--cost is for experiments; try: recombine list experiments --cost")
     load_plugins(words)
+    rows = entries(*(k for k in KINDS if kind in (None, k)), note=warn)
     papers = paper_rows() if kind in (None, "papers") else []
-    shown = [k for k in KINDS if kind in (None, k)]
-    rows = entries(*shown, note=warn) if shown else {}
     if options.cost:
         rows = {"experiments": with_costs(rows["experiments"])}
     if options.json:
@@ -312,6 +311,7 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
     from recombine.report.markdown import markdown
     from recombine.report.page import page, runs_of
     from recombine.report.published import published
+    from recombine.runs.discover import left_out
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
 
@@ -337,7 +337,7 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
         say(f"Report: {path}")
     if options.open:
         webbrowser.open(path.resolve().as_uri())
-    return int(bool(missing))
+    return int(bool(missing or left_out()))
 
 
 def _check_targets(options: ReportOptions | ReproduceOptions) -> None:

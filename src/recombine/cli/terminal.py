@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from textwrap import wrap
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from recombine.runs.judge import Judged
     from recombine.runs.record import Record
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MANY_CLAIMS = 40  # a report of more prints counts instead of a table
 
+PATIENCE = 2.0  # seconds without a sign of life
 LONGEST = 2000  # characters of a warning
 WIDTH = 120  # columns where there is no terminal
 
@@ -146,6 +149,36 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
         yield watch
 
 
+@contextmanager
+def elapsed(title: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show the time on a terminal for as long as something takes, from its third second on."""
+    console = err()
+    if quiet or not console.is_terminal:
+        yield
+        return
+    clocks: list[Progress] = []
+
+    def show_clock() -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+        clock = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+        clock.add_task(title, total=None)
+        clock.start()
+        clocks.append(clock)
+
+    timer = Timer(PATIENCE, show_clock)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        for clock in clocks:
+            clock.stop()
+
+
 def show_failures(records: Sequence[Record]) -> bool:
     """Warn about runs that did not finish; return whether there are any."""
     from recombine.runs.record import last_line
@@ -188,8 +221,9 @@ def show_overview(
     claims = Counter(claim["paper"] for claim in rows["claims"])
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
-        styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
-        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
+        tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
+        styled(f"{claims[paper['name']]} claims{tally}")
+        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
     known = {paper["name"] for paper in papers}
@@ -213,9 +247,10 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         styled(
             (f"{row['label']}: {row['title']}", "bold"), "\n",
             " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
-            f"{row['summary']}\n",
-            f"claims: {', '.join(row['verdicts'])}\n",
-            (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
+            f"{row['summary']}\n" * bool(row["summary"]),
+            f"claims: {', '.join(row['verdicts'])}\n" * bool(row["verdicts"]),
+            (row["command"], "cyan"),
+            f"   about {row['minutes']} of CPU" * bool(row["minutes"]), "\n",
         )  # fmt: skip
 
 

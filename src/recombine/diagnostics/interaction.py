@@ -303,7 +303,8 @@ def interaction(observed: Observed) -> Measured:
     several = len(space.factors) > 1 and len(z) > 1
     if not several or observed.model is None or not observed.outputs.is_floating_point():
         return {}
-    rows = np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)
+    rows = np.lexsort(z.T[::-1])  # the draw does not depend on the order of the queries
+    rows = rows[np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)]
     device = observed.split.query.x.device
     points = torch.as_tensor(z[rows], dtype=torch.float32, device=device)
     order = 1 if any(f.levels is not None for f in space.factors) else 2

@@ -12,7 +12,8 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from recombine.core.claim import MISSING, Claim
-from recombine.report.bibliography import Paper, papers
+from recombine.core.paper import Paper
+from recombine.report.bibliography import papers
 from recombine.report.chart import verdict_axis
 from recombine.report.conditions import configured
 from recombine.report.outcomes import LOOKS, Count, Look, tally
@@ -152,12 +153,16 @@ def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section
 def published_number(text: str) -> float | None:
     """Read a published number if it is a single one, or the result of a written sum.
 
+    A remark in parentheses may follow it.
+
     >>> published_number("0.951"), published_number("0.951 - 0.895 = 0.056")
     (0.951, 0.056)
+    >>> published_number("0.2 (Table 1)"), published_number("1e-4 (MSE, as in Fig. 2)")
+    (0.2, 0.0001)
     >>> published_number("0.864 and 0.917"), published_number("rises"), published_number("about 3")
     (None, None, None)
     """
-    last = text.rpartition("=")[2].strip()
+    last = re.sub(r" \([^()]*\)$", "", text.strip()).rpartition("=")[2].strip()
     number = re.fullmatch(r"[-−]?\d+(\.\d+)?(e-?\d+)?", last)
     return float(last.replace("−", "-")) if number else None
 

@@ -63,7 +63,9 @@ def columns(
             for c in conditions
         ]
         about = score.about or score.unit
-        drawn.append(Column(spelled(title), about, score.better, strip_axis(scale), cells))
+        drawn.append(
+            Column(score.title or spelled(title), about, score.better, strip_axis(scale), cells)
+        )
     return drawn
 
 

@@ -15,7 +15,7 @@ from recombine.report.cards import claim_card, paper_card
 from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import Section, dates, processors, section
-from recombine.runs.discover import load_figures
+from recombine.runs.discover import left_out, load_figures
 from recombine.runs.judge import Judged, one_per_claim
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
@@ -86,6 +86,7 @@ def page(
         roles=get_args(Role),
         sizes=[(s, MEANING.get(s, "")) for s in _sizes(records)],
         runs=len(records),
+        left_out=left_out(),
         unfinished=sum(r.status != DONE for r in records),
         dates=dates(records),
         devices=processors(records),

@@ -17,6 +17,7 @@ from recombine.tables.network import answer, measure, network_kernel
 from recombine.tables.referee import Judgement, Referee, fit_referee
 from recombine.tables.standard import Frame, Scale, frame_of, scale_of, unsorted
 from recombine.tables.table import Cells, Table
+from recombine.tables.targets import LARGEST
 
 INTERVAL = 0.9  # share of truths that lie between low and high
 SURE = 0.95  # share of truths within the tolerance of a known value
@@ -286,6 +287,8 @@ def with_predictions(f: Forecast, predictions: Array) -> Forecast:
         )
     if not np.isfinite(p).all():
         raise Refused("Some prediction is not a finite number; give one for every combination.")
+    if (largest := float(np.abs(p).max(initial=0))) > LARGEST:
+        raise Refused(f"A prediction is {largest:.3g}; give numbers below {LARGEST:g}.")
     return replace(f, predictions=p)
 
 

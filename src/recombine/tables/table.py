@@ -224,6 +224,8 @@ class Table:
         """Take the logarithm of the target plus an offset."""
         if self.y is None or self.classes:
             raise Refused("A logarithm needs a numeric target; name its column with --target.")
+        if not np.isfinite(offset):
+            raise Refused(f"The offset of a logarithm must be a finite number; got {offset:g}.")
         if not np.nanmin(self.y) + offset > 0:
             raise Refused(
                 f"The target has the value {np.nanmin(self.y):g}; its logarithm needs an offset "
