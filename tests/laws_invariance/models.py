@@ -92,14 +92,14 @@ def answered(rows: Rows, a: Any) -> Answer:
     for r in a.reasons:
         answer[f"reason {r.name}"] = single("same", r.value)
     groups = {
-        frozenset((column[f], level_of(rows, f, v)) for f, v in zip(g.factors, g.levels, strict=True)): g
+        frozenset(
+            (column[f], level_of(rows, f, v)) for f, v in zip(g.factors, g.levels, strict=True)
+        ): g
         for g in a.groups
     }
     for name in ("rows", "combinations", "error", "ratio", "low", "high", "worse"):
         kind = size if name == "error" else "same"
-        answer[f"groups {name}"] = listed(
-            kind, groups, [getattr(g, name) for g in groups.values()]
-        )
+        answer[f"groups {name}"] = listed(kind, groups, [getattr(g, name) for g in groups.values()])
     for i, advice in enumerate(a.advice):
         answer[f"advice {i}"] = single("same", advice.kind)
     return answer
@@ -115,7 +115,7 @@ def back(rows: Rows, column: dict[str, str], name: str, text: str) -> Any:
     if name == "shortcut":
         return column.get(text, text)
     if name == "conjunction":
-        return frozenset(column.get(c, c) for c in text.split(" & ")) if text else text
+        return frozenset(column.get(c, c) for c in text.split(" and ")) if text else text
     if name == "conjunction_at":
         return "" if not text else "named"
     return text
@@ -195,9 +195,7 @@ def classes_case(by: str) -> Judged:
     rows = replace(rows, y=y, more={"at": list(range(len(y))), "part": rows.more["part"]})
     rows = change(rows, by) if by else rows
     names = {v: k for k, v in rows.classes.items()}
-    return Judged(
-        rows, x[rows.more["at"]], model, tuple(names.get(c, c) for c in order)
-    )
+    return Judged(rows, x[rows.more["at"]], model, tuple(names.get(c, c) for c in order))
 
 
 def classes_audit(case: Judged) -> Answer:
@@ -325,10 +323,14 @@ def drop(source: Any, names: tuple[str, ...]) -> Any:
     return replace(source, frame=drop(source.frame, names))
 
 
+# A product of factors has an origin: beside a distant one it is a sum.
+LAW = ("evidence law", "evidence law_r2", "reason law")
+ORIGIN = {"target + 1e8 sd": LAW, "target - 1e8 sd": LAW}
+
 LAWS = [
-    Law("audit", built("number"), audit, (*TARGET, *ORDER, "list of dicts", "pandas")),
+    Law("audit", built("number"), audit, (*TARGET, *ORDER, "list of dicts", "pandas"), ORIGIN),
     Law("audit: classes", built("classes"), audit, (*ORDER, *CLASSES, "pandas")),
-    Law("audit: network", module_case, module_audit, (*TARGET, *ORDER)),
+    Law("audit: network", module_case, module_audit, (*TARGET, *ORDER), ORIGIN),
     Law("audit: classifier", classes_case, classes_audit, (*ORDER, *CLASSES)),
     Law("representation", recoded(False), representation, (*CODES, *ORDER)),
     Law(

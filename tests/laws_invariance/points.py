@@ -138,7 +138,9 @@ def plane(by: str) -> World:
     space = rc.Space(
         tuple(
             rc.Factor(n, low=-1.0 * s, high=1.0 * s)
-            for n, s in ([("v", 1.0), ("u", stretch)] if backwards else [("u", stretch), ("v", 1.0)])
+            for n, s in (
+                [("v", 1.0), ("u", stretch)] if backwards else [("u", stretch), ("v", 1.0)]
+            )
         )
     )
 
@@ -172,7 +174,9 @@ def plane(by: str) -> World:
 
 
 SQUARES = ("mse_*", "blank_*", "variance_*", "error_map")
-SQUARES += tuple(f"{k}_{n}" for k in ("factorized", "radial", "three_valued") for n in ("loo", "id", "ood"))
+SQUARES += tuple(
+    f"{k}_{n}" for k in ("factorized", "radial", "three_valued") for n in ("loo", "id", "ood")
+)
 KIND = dict.fromkeys(SQUARES, "square") | {"bend_ood": "size", "margin_*": "same"}
 KIND |= dict.fromkeys(("shown_*", "drawn_*", "scenes_*"), "value")
 AXES = {

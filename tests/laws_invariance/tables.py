@@ -130,9 +130,7 @@ CONTAINER: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
 }
 
 
-def written(
-    columns: dict[str, list[Any]], write: str, targets: list[str]
-) -> dict[str, list[Any]]:
+def written(columns: dict[str, list[Any]], write: str, targets: list[str]) -> dict[str, list[Any]]:
     """Write the numbers of some columns in another type."""
     what, _, kind = write.partition(" as ")
     types = {
@@ -211,13 +209,13 @@ def grid(levels: Sequence[int], share: float, seed: int) -> dict[str, list[Any]]
     rng = np.random.default_rng(seed)
     cells = np.argwhere(np.ones(levels))
     order = rng.permutation(len(cells))
-    first = [next(i for i in order if cells[i, c] == v) for c, m in enumerate(levels) for v in range(m)]
+    first = [
+        next(i for i in order if cells[i, c] == v) for c, m in enumerate(levels) for v in range(m)
+    ]
     some = list(dict.fromkeys([*first, *order.tolist()]))[: round(share * len(cells))]
     z = cells[np.sort(some)]
     names = {"dose": [int(v) + 1 for v in z[:, 0]]}
-    return names | {
-        f"x{c}": [f"{'abc'[c]}{v}" for v in z[:, c]] for c in range(1, z.shape[1])
-    }
+    return names | {f"x{c}": [f"{'abc'[c]}{v}" for v in z[:, c]] for c in range(1, z.shape[1])}
 
 
 def numbers(factors: dict[str, list[Any]], seed: int, outputs: int = 1) -> Any:
@@ -271,7 +269,9 @@ def built(name: str) -> Callable[[str], Rows]:
 @cache
 def forecast(rows: Rows) -> Any:
     """A forecast, which plans share; numbers have a model that is judged."""
-    return rc.forecast(rows.read(), guess(rows) if rows.targets == ["y"] and not_text(rows) else None)
+    return rc.forecast(
+        rows.read(), guess(rows) if rows.targets == ["y"] and not_text(rows) else None
+    )
 
 
 def not_text(rows: Rows) -> bool:
@@ -288,7 +288,11 @@ SUMMARY = {
     "rows": "rows", "witnesses": "texts", "never": "names", "components": "names",
     "tolerance": "size", "expected_error": "size", "picks": "picks",
 }  # fmt: skip
-OBJECTIVES = {"determined": ("same", "same"), "error": ("size", "square"), "best": ("value", "size")}
+OBJECTIVES = {
+    "determined": ("same", "same"),
+    "error": ("size", "square"),
+    "best": ("value", "size"),
+}
 
 
 def foresight(rows: Rows, f: Any) -> Answer:
@@ -389,7 +393,10 @@ def guess(rows: Rows) -> Callable[[Any], Any]:
     """A model: a law of the original levels, in the unit of the changed target."""
 
     def model(frame: Any) -> Any:
-        names = [rows.original(r, list(frame.columns)) for r in zip(*(frame[c] for c in frame.columns), strict=True)]
+        names = [
+            rows.original(r, list(frame.columns))
+            for r in zip(*(frame[c] for c in frame.columns), strict=True)
+        ]
         base = np.array([sum(hash_of(n, c) for c, n in enumerate(key)) for key in names])
         return rows.a * base + rows.b
 
@@ -426,7 +433,12 @@ LAWS = [
         lambda r: foresight(r, forecast(r)),
         ("target × 1e-12", "target - 1e8 sd", "factors reordered"),
     ),
-    Law("forecast: classes", built("two classes"), lambda r: foresight(r, forecast(r)), (*ORDER, *REPEATED, *CLASSES)),
+    Law(
+        "forecast: classes",
+        built("two classes"),
+        lambda r: foresight(r, forecast(r)),
+        (*ORDER, *REPEATED, *CLASSES),
+    ),
     Law("forecast: three classes", built("classes"), lambda r: foresight(r, forecast(r)), CLASSES),
     Law(
         "plan: determined",

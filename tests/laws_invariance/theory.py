@@ -232,7 +232,9 @@ def assumptions(case: Composed) -> Answer:
         "holds": single("same", found.holds),
         "checks": Quantity("same", {k.name: k.holds for k in found.checks}),
         "sufficient": single("same", c.sufficient),
-        "ranks": Quantity("same", {n: (c.worst(n).stack, c.worst(n).sum) for n in sorted(case.space.names)}),
+        "ranks": Quantity(
+            "same", {n: (c.worst(n).stack, c.worst(n).sum) for n in sorted(case.space.names)}
+        ),
     }
 
 
@@ -379,7 +381,9 @@ def levels(by: str) -> Placed:
         z, names = z[:, ::-1].copy(), names[::-1]
     if by == "rows permuted":
         z, keys = z[::-1].copy(), keys[::-1]
-    labels = {n: tuple(f"{n}{i}" for i in range(4)) for n in names} if by == "levels renamed" else {}
+    labels = (
+        {n: tuple(f"{n}{i}" for i in range(4)) for n in names} if by == "levels renamed" else {}
+    )
     space = rc.Space(tuple(rc.Factor(n, 4, labels=labels.get(n, ())) for n in names))
     return Placed(space, z, keys, {})
 

@@ -29,6 +29,8 @@ NEAR = 400  # most unseen combinations that are compared with training targets
 SAME = 0.02  # largest distance of a copy, in standard deviations of the target
 LEFT = 3  # fewest residual degrees of freedom of a regression
 IMAGE = 16  # fewest outputs of an image, or of a vector that is measured like one
+# Values that vary by less than 1e-14 of their size hold rounding only; an offset is no reason.
+ROUNDING = 1e-28
 CLEAR = 0.95  # R² of a law beyond which no other is tried
 WIDEST = 3_000  # most conjunctions to fit
 KERNEL = 2_000  # most training combinations for the comparison with a kernel model
@@ -267,7 +269,7 @@ def shares(values: Array, z: Codes, shape: tuple[int, ...]) -> tuple[Array, floa
     columns = [np.eye(m)[z[:, f]] for f, m in enumerate(shape)]
     rest, width = _beyond(columns, center)
     full = float(np.square(rest).sum())
-    if n - width < LEFT or total <= 1e-12 * float(np.square(values).sum()):
+    if n - width < LEFT or total <= ROUNDING * float(np.square(values).sum()):
         return nothing, nan
     noise = full / (n - width)
     share = nothing.copy()
@@ -298,9 +300,10 @@ def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict
     groups = [np.ravel_multi_index((z[:, f], z[:, g]), (shape[f], shape[g])) for f, g in pairs]
     share, effects = np.zeros((2, len(pairs))), []
     for t, values in enumerate(tables):
-        rest, width = _beyond(columns, values)
-        total, left = float(np.square(values - values.mean(axis=0)).sum()), len(z) - width
-        if left < LEFT or total <= 1e-12 * float(np.square(values).sum()):
+        center = values - values.mean(axis=0)
+        rest, width = _beyond(columns, center)
+        total, left = float(np.square(center).sum()), len(z) - width
+        if left < LEFT or total <= ROUNDING * float(np.square(values).sum()):
             return {}
         for p, (group, (f, g)) in enumerate(zip(groups, pairs, strict=True)):
             effect, count = group_means(rest, group, shape[f] * shape[g])

@@ -11,7 +11,9 @@ from recombine.audits import geometry
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, tensor_of
+from recombine.audits.standard import Order, order_of, standardized
 from recombine.core.error import Refused
+from recombine.tables.conjunctions import Array
 from recombine.tables.query import evaluated, is_module, one_hot
 
 if TYPE_CHECKING:
@@ -62,13 +64,23 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
     if not is_module(sample.model):
         return []
     x = inputs_of(sample)
+    # Rows, folds and factors are drawn in an order that follows inputs and combinations.
+    content = np.empty((len(x), 0)) if sample.inputs is None else _projected(x)
+    order = order_of(standardized(content), sample.table.codes[: len(x)], sample.table.shape)
     with evaluated(sample.model):
         try:
-            task = observed or on_combinations(sample, sample.model, x, seed)
+            task = observed or on_combinations(sample, sample.model, x, order, seed)
         except (Refused, RuntimeError):
             task = None  # outputs and targets differ in form
         measured = task_reasons(task) if task else []
-        return [*layer_reasons(sample, sample.model, x, seed), *measured]
+        return [*layer_reasons(sample, sample.model, x, order, seed), *measured]
+
+
+def _projected(x: Tensor, chunk: int = 1024) -> Array:
+    """A few fixed projections of each input, which tell inputs apart."""
+    weights = np.random.default_rng(0).standard_normal((x[0].numel(), 4))
+    parts = [part.flatten(1).double().cpu().numpy() @ weights for part in x.split(chunk)]
+    return np.concatenate(parts)
 
 
 def inputs_of(sample: Sample) -> Tensor:
@@ -78,24 +90,26 @@ def inputs_of(sample: Sample) -> Tensor:
     return x.to(next(sample.model.parameters(), x).device)
 
 
-def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
+def layer_reasons(
+    sample: Sample, model: nn.Module, x: Tensor, order: Order, seed: int
+) -> list[Reason]:
     """Additivity of some layers: R² of sums over factors on held-out combinations."""
     import torch
 
     from recombine.diagnostics.kernels import all_features
     from recombine.diagnostics.transport import stages
 
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(len(x))[:ROWS])
-    table = sample.table
-    z = Factors(table.columns, table.shape, table.codes[rows], {})
+    rng, table = np.random.default_rng(seed), sample.table
+    some = np.sort(rng.permutation(len(x))[:ROWS])
+    rows = order.rows[some]
+    z = Factors(table.columns, table.shape, table.codes[: len(x)], {}).reordered(order).take(some)
     fold = z.folds(5, rng)
     x = x[torch.from_numpy(rows)]
     scores: dict[str, float] = {}
     try:
         names = stages(model, x)[1:]  # the first is the input
-        some = np.unique(np.linspace(0, len(names) - 1, min(LAYERS, len(names))).round())
-        for name, features in all_features(model, x, [names[int(i)] for i in some]):
+        deep = np.unique(np.linspace(0, len(names) - 1, min(LAYERS, len(names))).round())
+        for name, features in all_features(model, x, [names[int(i)] for i in deep]):
             if name not in scores:  # very wide layers come in pieces; the first is enough
                 code = features.flatten(1).double().cpu().numpy()
                 code = _leading(code - code.mean(axis=0), rng)
@@ -126,8 +140,10 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
     return small @ turn[:WIDTH].T
 
 
-def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> Observed:
-    """Observe the module on a task of the combinations, each with its first input."""
+def on_combinations(
+    sample: Sample, model: nn.Module, x: Tensor, order: Order, seed: int
+) -> Observed:
+    """Observe the module on a task of the combinations, each with one of its inputs."""
     import torch
 
     from recombine.core.diagnostic import Observed, predict
@@ -135,7 +151,7 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
     from recombine.core.task import Data, Split, Task, tabulated
 
     first = np.full(len(sample.cells), -1)
-    first[sample.cell[: len(x)][::-1]] = np.arange(len(x))[::-1]
+    first[sample.cell[order.rows[::-1]]] = order.rows[::-1]
     cells = np.flatnonzero(first >= 0)
     if len(cells) > CELLS:
         cells = np.sort(np.random.default_rng(seed).choice(cells, CELLS, replace=False))
@@ -148,6 +164,8 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
     if sample.kind == "classes":
         truth = np.eye(len(sample.table.classes))[np.nan_to_num(truth[:, 0]).astype(np.int64)]
         truth[np.isnan(sample.truth[rows, 0])] = np.nan
+    if np.isfinite(truth).any():  # single precision has no room for an offset
+        truth = truth - np.nanmean(truth, axis=0)
     y = torch.from_numpy(truth).float().reshape(outputs.shape)
     targets = tabulated(space, z, truth)
     codes = tabulated(space, z, x.flatten(1).double().cpu().numpy())
