@@ -30,6 +30,11 @@ COLUMNS = {
 WEIGHTS = [None, 1.0, 1e308, 1e-308, np.inf, 0.0, -1.0, 1e12]
 
 
+def check_sentence(problem):
+    assert "\n" not in str(problem)
+    assert len(str(problem)) < 400
+
+
 @pytest.mark.parametrize("column", COLUMNS)
 def test_any_rule_on_any_numbers_is_right_or_refused_in_one_sentence(column):
     values, made = COLUMNS[column], 0
@@ -44,8 +49,7 @@ def test_any_rule_on_any_numbers_is_right_or_refused_in_one_sentence(column):
                     t = read(data, ["a", f"pose={rule}"], "y", weights="w" if "w" in data else None)
                     text = str(foresight.certify(t))
                 except Refused as problem:
-                    sentence = str(problem)
-                    assert "\n" not in sentence and len(sentence) < 400, sentence[:500]
+                    check_sentence(problem)
                     continue
             made += 1
             limits, codes = t.edges["pose"], t.codes[:, 1]
@@ -115,4 +119,4 @@ def test_any_number_in_any_place_is_right_or_refused_in_one_sentence(value, monk
             try:
                 assert str(ask())
             except Refused as problem:
-                assert "\n" not in str(problem) and len(str(problem)) < 400
+                check_sentence(problem)

@@ -497,3 +497,15 @@ def test_rounding_does_not_spoil_a_process_without_noise(rng):
     np.testing.assert_allclose(root @ root.T, system, atol=1e-9 * system.max())
     with pytest.raises(np.linalg.LinAlgError):
         process._root(-np.eye(3))
+
+
+def test_a_map_without_values_is_no_figure():
+    """The first forty levels of each factor were measured with other levels only."""
+    z = np.array([[k, 50 + k % 9] for k in range(45)] + [[50 + k % 9, k] for k in range(45)])
+    names = [f"n{k:02}" for k in range(60)]
+    data = {"a": [names[k] for k in z[:, 0]], "b": [names[k] for k in z[:, 1]], "y": z.sum(axis=1)}
+    t = read(data, ["a", "b"], "y", levels={"a": names, "b": names})
+    f = foresight.certify(t, 1, wanted=[("n00", "n51")])
+    with pytest.raises(Refused, match="nothing to draw"):
+        f.plot()
+    assert "<figure" not in f.to_html()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from textwrap import fill
+from typing import Any
 
 from recombine import __version__
 from recombine.cli.audit import audit
@@ -97,7 +99,8 @@ def _guarded(words: list[str]) -> int:
     words = words or ["--help"]
     output = open_streams()
     try:
-        with stoppable():
+        with stoppable(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             try:
                 code = _command(words)
             finally:
@@ -122,6 +125,14 @@ def _guarded(words: list[str]) -> int:
             f"The output or a file could not be read or written:{where} ({problem.strerror})."
             + " Finished runs are kept." * (words[0] in RECORDING)
         )
+
+
+def _show_warning(message: Warning | str, *where: Any) -> None:
+    """Print a warning as one sentence, without the line of code that gave it."""
+    from recombine.cli.terminal import warn
+
+    with suppress(OSError):
+        warn(str(message))
 
 
 def _command(words: list[str]) -> int:

@@ -102,6 +102,8 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
             options.factors or None,
             targets[0] if len(targets) == 1 else targets or None,
             weights=options.weights,
+            merge_levels=options.merge_levels,
+            classes=options.classes,
             separator=options.separator,
             encoding=options.encoding,
         )

@@ -16,6 +16,7 @@ from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.read import load
 from recombine.tables.table import Table, distinct, match, name_of
+from recombine.tables.targets import numbers_of
 
 LEAST_COST = 1e-100  # what is gained per cost must be a finite number
 LONG = 28  # characters of a level that are printed
@@ -219,7 +220,7 @@ def _extra(source: Table, data: Any, what: str) -> str:
 
 def _number_column(source: Table, data: Any, what: str) -> Array:
     """Values of the column of a list beside the factors, which must hold numbers."""
-    column = data[_extra(source, data, what)]
+    column = numbers_of(data[_extra(source, data, what)])
     if not column.dtype.is_numeric():
         raise Refused(f"The {what}s in {column.name!r} hold {column.dtype}, not numbers.")
     return np.asarray(column.to_numpy().astype(np.float64))

@@ -19,6 +19,7 @@ from recombine.core.show import shown
 from recombine.core.space import LISTED, Factor, Mask, Space
 from recombine.core.support import Support
 from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.levels import plainly
 
 if TYPE_CHECKING:
     from recombine.core.task import Task
@@ -191,12 +192,12 @@ class Table:
         for c, f in enumerate(self.space.factors):
             column = [row[c] for row in listed]
             known = {label: code for code, label in enumerate(f.labels)}
-            alike = {_alike(label): code for label, code in known.items()}
+            alike = {plainly(label): code for label, code in known.items()}
             codes = {}
             for name in set(column):
                 code = known.get(name)
                 if code is None and len(alike) == len(known):
-                    code = alike.get(_alike(name))
+                    code = alike.get(plainly(name))
                 if code is None:
                     raise nearest(f"level of {self.columns[c]!r} in the table called", name, known)
                 codes[name] = code
@@ -268,14 +269,6 @@ def distinct(z: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], NDArray
     else:
         _, first, at = np.unique(z, axis=0, return_index=True, return_inverse=True)
     return first.astype(np.int64), at.astype(np.int64).ravel()
-
-
-def _alike(name: str) -> str:
-    """Normal form of a level name: equal for `2`, `2.0`, `02`, and for `True`, `true`, ` true`."""
-    try:
-        return name_of(float(name))
-    except ValueError:
-        return name.strip().casefold()
 
 
 def name_of(value: Any) -> str:
