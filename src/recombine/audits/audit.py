@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recombine.audits.advice import cures, planned
+from recombine.audits.arrange import arranged
 from recombine.audits.cells import by_cell, by_group, mean_error
 from recombine.audits.diagnosis import diagnose
 from recombine.audits.evidence import Evidence, gather, measure
@@ -120,8 +121,10 @@ def judge(
         raise Refused(f"audit() needs budget >= 0; got budget={budget}.")
     rng = generator(seed)
     _check(sample)
+    ordered, source, columns = arranged(sample), sample, sample.table.columns
+    error = source.errors(score)[ordered.order.rows]
+    sample = ordered.sample  # so that random draws depend on neither names nor places
     cells, cell = len(sample.cells), sample.cell
-    error = sample.errors(score)
     away = np.where(sample.judged, error, np.nan)
     fitted = np.full(len(error), np.nan)
     if sample.train is not None:
@@ -149,26 +152,27 @@ def judge(
         if judged := referee(sample, unmeasured, limit, score, seed):
             verdict[judged.cells], basis[judged.cells] = judged.verdict, "referee"
             values = judged.values
-        evidence = measure(gather(sample, values), sample.training, seed=seed)
+        evidence = measure(gather(sample, values), sample.training, columns=columns, seed=seed)
     rule = diagnose(evidence)
     advice = cures(rule.diagnosis, evidence)
     if rule.diagnosis not in ("composer", "cannot tell"):
         advice = (*planned(sample, rule.diagnosis, budget, seed), *advice)
+    at = ordered.cells
     return Audit(
-        sample,
-        errors,
-        training,
+        source,
+        ordered.back(errors),
+        ordered.back(training),
         limit,
-        determined,
-        margin,
-        verdict,
-        basis,
+        determined[at],
+        margin[at],
+        verdict[at],
+        basis[at],
         overall,
-        tuple(groups),
+        tuple(g.sorted(columns) for g in groups),
         evidence,
         rule,
         tuple(reasons(evidence)),
-        advice,
+        tuple(replace(a, combinations=tuple(map(ordered.named, a.combinations))) for a in advice),
     )
 
 

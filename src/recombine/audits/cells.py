@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 from scipy.stats import t as student
 
-from recombine.audits.standard import order_of, standardized
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.lists import finite
@@ -102,6 +101,13 @@ class Group:
     worse: bool
     """Whether the interval lies above 1; for a pair, also above the ratios of both levels."""
 
+    def sorted(self, columns: Sequence[str]) -> Group:
+        """Name the factors in the order of some columns."""
+        pairs = sorted(
+            zip(self.factors, self.levels, strict=True), key=lambda pair: columns.index(pair[0])
+        )
+        return replace(self, factors=tuple(f for f, _ in pairs), levels=tuple(v for _, v in pairs))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         levels = dict(zip(self.factors, self.levels, strict=True))
@@ -126,8 +132,8 @@ def by_group(
     - z, cell: combinations, and each row's combination
     - names, labels: of the factors and their levels
 
-    Combinations are resampled, since rows of one combination share its error; they are drawn in an
-    order that names do not change. A group that is missing from a replicate is left out of it. Intervals are simultaneous: their width is a
+    Combinations are resampled, since rows of one combination share its error. A group that is
+    missing from a replicate is left out of it. Intervals are simultaneous: their width is a
     quantile of the largest standardized deviation of the log ratio over all groups.
     """
     total, count = _sums(errors, cell, len(z))
@@ -136,8 +142,6 @@ def by_group(
     if not len(total) or not overall > 0:
         return []
     shape = [len(levels) for levels in labels]
-    order = order_of(standardized(np.stack([total, count], axis=1)), z, shape).rows
-    total, count, z = total[order], count[order], z[order]
     subsets = [(f,) for f in range(len(shape))] + list(combinations(range(len(shape)), 2))
     widest = max(int(np.prod([shape[f] for f in s])) for s in subsets)
     clusters = min(len(total), CLUSTERS, max(1_000, ENTRIES // widest))
@@ -224,8 +228,6 @@ def mean_error(
     total, count = total[count > 0], count[count > 0]
     if not len(total):
         return float("nan"), float("nan"), float("nan")
-    order = np.lexsort((count, total))  # draws follow the errors, not the names of levels
-    total, count = total[order], count[order]
     value = float(total.sum() / count.sum())
     if len(total) < 2:
         return value, float("nan"), float("nan")

@@ -6,15 +6,16 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recombine.audits import geometry
+from recombine.audits.arrange import Arranged, arranged
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, tensor_of
-from recombine.audits.standard import Order, order_of, standardized
 from recombine.core.error import Refused
-from recombine.tables.conjunctions import Array
 from recombine.tables.query import evaluated, is_module, one_hot
+from recombine.tables.table import Table
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -63,24 +64,18 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
     """
     if not is_module(sample.model):
         return []
-    x = inputs_of(sample)
-    # Rows, folds and factors are drawn in an order that follows inputs and combinations.
-    content = np.empty((len(x), 0)) if sample.inputs is None else _projected(x)
-    order = order_of(standardized(content), sample.table.codes[: len(x)], sample.table.shape)
+    import torch
+
+    x, ordered = inputs_of(sample), arranged(sample)
+    given = ordered.order.rows < len(x)  # rows that have an input
+    x, table = x[torch.from_numpy(ordered.order.rows[given])], ordered.sample.table.take(given)
     with evaluated(sample.model):
         try:
-            task = observed or on_combinations(sample, sample.model, x, order, seed)
+            task = observed or on_combinations(ordered, np.flatnonzero(given), x, seed)
         except (Refused, RuntimeError):
             task = None  # outputs and targets differ in form
         measured = task_reasons(task) if task else []
-        return [*layer_reasons(sample, sample.model, x, order, seed), *measured]
-
-
-def _projected(x: Tensor, chunk: int = 1024) -> Array:
-    """A few fixed projections of each input, which tell inputs apart."""
-    weights = np.random.default_rng(0).standard_normal((x[0].numel(), 4))
-    parts = [part.flatten(1).double().cpu().numpy() @ weights for part in x.split(chunk)]
-    return np.concatenate(parts)
+        return [*layer_reasons(table, sample.model, x, seed), *measured]
 
 
 def inputs_of(sample: Sample) -> Tensor:
@@ -90,26 +85,26 @@ def inputs_of(sample: Sample) -> Tensor:
     return x.to(next(sample.model.parameters(), x).device)
 
 
-def layer_reasons(
-    sample: Sample, model: nn.Module, x: Tensor, order: Order, seed: int
-) -> list[Reason]:
-    """Additivity of some layers: R² of sums over factors on held-out combinations."""
+def layer_reasons(table: Table, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
+    """Additivity of some layers: R² of sums over factors on held-out combinations.
+
+    - table: of the rows of `x`
+    """
     import torch
 
     from recombine.diagnostics.kernels import all_features
     from recombine.diagnostics.transport import stages
 
-    rng, table = np.random.default_rng(seed), sample.table
-    some = np.sort(rng.permutation(len(x))[:ROWS])
-    rows = order.rows[some]
-    z = Factors(table.columns, table.shape, table.codes[: len(x)], {}).reordered(order).take(some)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(x))[:ROWS])
+    z = Factors(table.columns, table.shape, table.codes[rows], {})
     fold = z.folds(5, rng)
     x = x[torch.from_numpy(rows)]
     scores: dict[str, float] = {}
     try:
         names = stages(model, x)[1:]  # the first is the input
-        deep = np.unique(np.linspace(0, len(names) - 1, min(LAYERS, len(names))).round())
-        for name, features in all_features(model, x, [names[int(i)] for i in deep]):
+        some = np.unique(np.linspace(0, len(names) - 1, min(LAYERS, len(names))).round())
+        for name, features in all_features(model, x, [names[int(i)] for i in some]):
             if name not in scores:  # very wide layers come in pieces; the first is enough
                 code = features.flatten(1).double().cpu().numpy()
                 code = _leading(code - code.mean(axis=0), rng)
@@ -141,17 +136,21 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
 
 
 def on_combinations(
-    sample: Sample, model: nn.Module, x: Tensor, order: Order, seed: int
+    ordered: Arranged, inputs_at: NDArray[np.int64], x: Tensor, seed: int
 ) -> Observed:
-    """Observe the module on a task of the combinations, each with one of its inputs."""
+    """Observe the module on a task of the combinations, each with its first input.
+
+    - inputs_at: rows of the arranged sample that have an input, in the order of `x`
+    """
     import torch
 
     from recombine.core.diagnostic import Observed, predict
     from recombine.core.sets import table as listed
     from recombine.core.task import Data, Split, Task, tabulated
 
+    sample, model = ordered.sample, ordered.source.model
     first = np.full(len(sample.cells), -1)
-    first[sample.cell[order.rows[::-1]]] = order.rows[::-1]
+    first[sample.cell[inputs_at][::-1]] = np.arange(len(x))[::-1]
     cells = np.flatnonzero(first >= 0)
     if len(cells) > CELLS:
         cells = np.sort(np.random.default_rng(seed).choice(cells, CELLS, replace=False))
@@ -160,6 +159,7 @@ def on_combinations(
     if not x.is_floating_point() and len(cells) < space.size:
         raise Refused("Inputs of missing combinations are nan, which whole numbers cannot be.")
     outputs = predict(model, x).detach()
+    rows = inputs_at[rows]
     truth = sample.truth[rows]
     if sample.kind == "classes":
         truth = np.eye(len(sample.table.classes))[np.nan_to_num(truth[:, 0]).astype(np.int64)]
@@ -169,10 +169,11 @@ def on_combinations(
     y = torch.from_numpy(truth).float().reshape(outputs.shape)
     targets = tabulated(space, z, truth)
     codes = tabulated(space, z, x.flatten(1).double().cpu().numpy())
+    columns = torch.from_numpy(ordered.codes)
 
     def inputs(point: Tensor) -> Tensor:
-        if sample.inputs is None:
-            return targets.inputs(point).to(x)
+        if ordered.source.inputs is None:
+            return targets.inputs(point)[columns].to(x)
         return codes.targets(point).to(x).reshape(x.shape[1:])
 
     task = Task(space, inputs, targets.targets, listed(z))

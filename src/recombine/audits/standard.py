@@ -74,7 +74,11 @@ class Order:
 
 
 def order_of(
-    values: Array, z: Codes, shape: Sequence[int], marks: Sequence[NDArray[Any]] = ()
+    values: Array,
+    z: Codes,
+    shape: Sequence[int],
+    marks: Sequence[NDArray[Any]] = (),
+    roles: Sequence[int] = (),
 ) -> Order:
     """Order rows, factors and levels by what the rows are, not by names or places.
 
@@ -86,9 +90,11 @@ def order_of(
     - values: standardized numbers of every row; neither the order nor the signs of columns matter
     - z: level numbers of every row, (rows, factors)
     - marks: whole numbers of every row that depend on neither names nor places
+    - roles: numbers of factors that are not interchangeable; by default all are
     """
     sign, read = np.zeros(values.shape[1]), 0
-    keys = [np.zeros(m, dtype=np.uint64) for m in shape]
+    roles = roles or (0,) * len(shape)
+    keys = [np.full(m, role, dtype=np.uint64) for m, role in zip(shape, roles, strict=True)]
     while True:
         rows, keys, passes = _refined(_own(values, sign, marks), z, keys)
         read += passes * z.size
