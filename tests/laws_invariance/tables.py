@@ -17,6 +17,7 @@ import polars as pl
 
 import recombine as rc
 from recombine.tables.read import load
+from recombine.tables.table import name_of
 from tests.laws_invariance.law import FAR, Answer, Ends, Law, Quantity, listed, single
 
 TARGET = ("target × 1e-12", "target × 1e12", "target + 1e8 sd", "target - 1e8 sd", "target negated")
@@ -393,17 +394,15 @@ def guess(rows: Rows) -> Callable[[Any], Any]:
     """A model: a law of the original levels, in the unit of the changed target."""
 
     def model(frame: Any) -> Any:
-        names = [
-            rows.original(r, list(frame.columns))
-            for r in zip(*(frame[c] for c in frame.columns), strict=True)
-        ]
-        base = np.array([sum(hash_of(n, c) for c, n in enumerate(key)) for key in names])
+        names = zip(*([name_of(v) for v in frame[c]] for c in frame.columns), strict=True)
+        keys = [rows.original(row, list(frame.columns)) for row in names]
+        base = np.array([sum(effect(n, c) for c, n in enumerate(key)) for key in keys])
         return rows.a * base + rows.b
 
     return model
 
 
-def hash_of(name: str, column: int) -> float:
+def effect(name: str, column: int) -> float:
     """A number that depends on a level alone."""
     return (sum(map(ord, name)) * (3 + column) % 7 - 3) / 4
 

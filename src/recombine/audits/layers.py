@@ -14,6 +14,7 @@ from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
+from recombine.tables.conjunctions import Array
 from recombine.tables.query import evaluated, is_module, one_hot
 from recombine.tables.table import Table
 
@@ -78,6 +79,13 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
         return [*layer_reasons(table, sample.model, x, seed), *measured]
 
 
+def _projected(x: Tensor, chunk: int = 1024) -> Array:
+    """A fixed projection of each input, by which inputs of one combination are told apart."""
+    weights = np.random.default_rng(0).standard_normal(x[0].numel())
+    parts = [part.flatten(1).double().cpu().numpy() @ weights for part in x.split(chunk)]
+    return np.concatenate(parts)
+
+
 def inputs_of(sample: Sample) -> Tensor:
     """Inputs of the module: for the table's first rows, or for all if they are factor codes."""
     codes = one_hot(sample.table, sample.table.codes)
@@ -138,7 +146,7 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
 def on_combinations(
     ordered: Arranged, inputs_at: NDArray[np.int64], x: Tensor, seed: int
 ) -> Observed:
-    """Observe the module on a task of the combinations, each with its first input.
+    """Observe the module on a task of the combinations, each with one of its inputs.
 
     - inputs_at: rows of the arranged sample that have an input, in the order of `x`
     """
@@ -149,8 +157,8 @@ def on_combinations(
     from recombine.core.task import Data, Split, Task, tabulated
 
     sample, model = ordered.sample, ordered.source.model
-    first = np.full(len(sample.cells), -1)
-    first[sample.cell[inputs_at][::-1]] = np.arange(len(x))[::-1]
+    first, by = np.full(len(sample.cells), -1), np.argsort(_projected(x))
+    first[sample.cell[inputs_at[by]][::-1]] = by[::-1]
     cells = np.flatnonzero(first >= 0)
     if len(cells) > CELLS:
         cells = np.sort(np.random.default_rng(seed).choice(cells, CELLS, replace=False))

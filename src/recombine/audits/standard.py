@@ -37,10 +37,11 @@ def standardized(values: Array, precision: float = float(np.finfo(np.float64).ep
     >>> standardized(np.array([[0.0, 5.0], [1e-9, 5.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    largest = np.abs(values).max(axis=0)
-    x = values / np.where(largest > 0, largest, 1)  # before squares, which could overflow
+    x = values / 2 - values.min(axis=0) / 2  # exact beside an offset; halves do not overflow
+    span = x.max(axis=0)
+    varies = span > LAST_PLACES / 2 * precision * np.abs(values).max(axis=0)
+    x = x / np.where(varies, span, 1)  # before squares, which could overflow
     ordered = np.sort(x, axis=0)  # so that sums do not depend on the order of rows
-    varies = ordered[-1] - ordered[0] > LAST_PLACES * precision
     mean = ordered.mean(axis=0)
     sd = np.where(varies, (ordered - mean).std(axis=0), 1)
     return np.asarray(np.where(varies, (x - mean) / sd, 0.0))
