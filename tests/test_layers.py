@@ -61,6 +61,7 @@ TESTED = {
     "cli/test_plugins": "src/recombine/runs/discover.py",
     "diagnostics/test_units": "src/recombine/diagnostics",
     "lab/test_browser": "src/recombine/lab/static",
+    "laws_invariance/test_invariance": "src/recombine/__init__.pyi",
     "papers/foresight/test_foresight": "src/recombine/papers/foresight",
     "papers/test_figures": "src/recombine/papers",
     "report/test_browser": "src/recombine/report",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -11,20 +11,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import torch
-
-import recombine as rc
-from tests.laws_invariance.law import Answer, Ends, Law, Quantity, listed, number, single
+from tests.laws_invariance.law import Answer, Law, Quantity, listed, single
 from tests.laws_invariance.tables import (
     CLASSES,
     CONTAINERS,
     ORDER,
-    REPEATED,
     TARGET,
     Rows,
     change,
     grid,
     numbers,
 )
+
+import recombine as rc
 
 CODES = ("code 0 × 1e-8", "code 0 × 1e8", "code 2 × 1e-8", "code 2 × 1e8", "codes × 1e-12")
 CODES += ("codes + 1e8 sd", "code 0 negated")

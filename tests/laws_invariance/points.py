@@ -10,24 +10,18 @@ from typing import Any
 
 import numpy as np
 import torch
-
-import recombine as rc
-from recombine.core.diagnostic import DIAGNOSTICS
-from recombine.core.registry import shelves
 from tests.laws_invariance.law import (
-    FAR,
     Answer,
-    Ends,
     Law,
     Quantity,
     axes,
-    listed,
-    number,
-    plain,
     single,
 )
 from tests.laws_invariance.models import net
 from tests.laws_invariance.tables import TARGET, UNITS
+
+import recombine as rc
+from recombine.core.registry import shelves
 
 shelves("diagnostic")
 ORDER = ("levels renamed", "levels permuted", "factors reordered", "rows permuted")
@@ -66,7 +60,7 @@ def arrays(kind: str) -> tuple[Any, Any]:
     x = np.stack([np.sin(u), np.cos(v), u * v / 10, rng.normal(size=u.shape)], axis=-1)
     if kind == "signs":
         return x, np.where((u + v) % 3 > 1, 1.0, -1.0)[..., None]
-    if kind == "images":
+    if kind in ("images", "angles"):
         at = np.arange(6.0)
         rows = np.exp(-np.square(at - u[..., None] - 0.3))
         cols = np.exp(-np.square(at - v[..., None] - 0.7))
@@ -83,7 +77,8 @@ def world(kind: str) -> Callable[[str], World]:
     def build(by: str) -> World:
         a, b = UNITS.get(by, (1.0, 0.0))
         x, y = arrays(kind)
-        names, perms = ["u", "v"], [np.arange(m) for m in LEVELS]
+        names = ["u", "angle" if kind == "angles" else "v"]
+        perms = [np.arange(m) for m in LEVELS]
         if by == "levels permuted":
             perms = [np.array(p) for p in PERMUTED]
         originals = [np.argsort(p) for p in perms]
@@ -284,6 +279,7 @@ DIAGNOSED = [
     law("interaction: continuous", plane, ("target + 1e8 sd", "factor × 1e8")),
     law("position", world("images"), (*TARGET, *IN_ORDER)),
     law("superposition", world("images"), GRID),
+    law("angle", world("angles"), (*TARGET, *IN_ORDER)),
     law("block_map", plane, CONTINUOUS),
 ]
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from tempfile import TemporaryDirectory
-from pathlib import Path
 from decimal import Decimal
 from functools import cache
 from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
+from tests.laws_invariance.law import FAR, Answer, Ends, Law, Quantity, listed, single
 
 import recombine as rc
 from recombine.tables.read import load
 from recombine.tables.table import name_of
-from tests.laws_invariance.law import FAR, Answer, Ends, Law, Quantity, listed, single
 
 TARGET = ("target × 1e-12", "target × 1e12", "target + 1e8 sd", "target - 1e8 sd", "target negated")
 ORDER = ("levels renamed", "levels permuted", "factors reordered", "rows permuted")
@@ -122,7 +122,9 @@ class Stream:
 
 CONTAINER: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
     "dict": lambda c: c,
-    "list of dicts": lambda c: [dict(zip(c, row, strict=True)) for row in zip(*c.values())],
+    "list of dicts": lambda c: [
+        dict(zip(c, row, strict=True)) for row in zip(*c.values(), strict=True)
+    ],
     "NumPy": to_numpy,
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
@@ -321,7 +323,7 @@ def foresight(rows: Rows, f: Any) -> Answer:
             kind = "same" if kind == "size" else kind
         if name == "members" and classes:  # of the first class
             continue
-        if name == "members" or isinstance(value, dict) and kind == "same":
+        if name == "members" or (isinstance(value, dict) and kind == "same"):
             answer[f"summary {name}"] = Quantity("same", value)
         elif kind == "same" and isinstance(value, list):
             answer[f"summary {name}"] = Quantity("same", dict(enumerate(map(str, value))))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-
-import recombine as rc
 from tests.laws_invariance.law import Answer, Ends, Law, Quantity, listed, single
 from tests.laws_invariance.models import net
 from tests.laws_invariance.tables import TARGET, UNITS
+
+import recombine as rc
 
 STRETCH = ("factor × 1e-8", "factor × 1e8")
 RELABELED = ("levels permuted", "factors reordered", "rows permuted")
@@ -139,7 +139,9 @@ def features(p: Points) -> Answer:
     out = rc.predict(model, x).tolist()
     return {
         "gram": listed("same", pairs, k.flatten().tolist()),
-        "predict": listed("same", [(k, c) for k in p.keys for c in range(2)], sum(out, [])),
+        "predict": listed(
+            "same", [(k, c) for k in p.keys for c in range(2)], [v for row in out for v in row]
+        ),
     }
 
 

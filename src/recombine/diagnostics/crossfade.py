@@ -13,7 +13,6 @@ from recombine.core.score import Score
 from recombine.core.space import Array
 from recombine.diagnostics.risk import blank
 
-
 EQUAL = 1e-9  # relative singular value below which images count as equal, as at a one-sided edge
 
 
@@ -88,6 +87,8 @@ def _pixels(images: Tensor) -> Array:
 
 def look_like(outputs: Array, images: Array, values: Array) -> Array:
     """Return the value whose image is closest to each output."""
+    center = images.mean(axis=0)  # an offset would take the digits of these sums
+    outputs, images = outputs - center, images - center
     away = (images**2).sum(axis=1)[None] - 2 * outputs @ images.T
     return np.asarray(values[away.argmin(axis=1)])
 
