@@ -7,9 +7,20 @@ import pytest
 import torch
 from torch import nn
 
+from recombine.core.diagnostic import Observed
 from recombine.core.error import Refused
+from recombine.core.registry import find
 from recombine.core.seed import seeded
-from recombine.diagnostics.flow import alive, collapsed, energies, flows, gap, purity
+from recombine.core.sets import everything
+from recombine.diagnostics.flow import (
+    alive,
+    collapsed,
+    energies,
+    flows,
+    functional_modularity,
+    gap,
+    purity,
+)
 
 K, WIDTH = 4, 32
 
@@ -106,3 +117,9 @@ def test_the_gap_is_defined_for_as_many_units_as_modules():
 def test_bad_input_is_refused(action, words):
     with pytest.raises(Refused, match=words):
         action()
+
+
+def test_outputs_without_their_model_have_no_modules():
+    task = find("task", "independent_sines")()
+    split = task.split(everything(), n=9, queries=9, rng=np.random.default_rng(0))
+    assert functional_modularity(Observed.from_outputs(task, split, split.query.y)) == {}

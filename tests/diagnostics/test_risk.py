@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from recombine.core.sets import box
 from recombine.diagnostics.position import position
 from recombine.diagnostics.risk import blank, error_map, risk
 from recombine.tasks.bumps import bumps, hole
@@ -25,6 +26,21 @@ def test_a_blank_answer_scores_one_and_its_error_is_known(observed, polarity, ba
     assert measured["blank_ood"] == pytest.approx(0.00401, abs=5e-6)
     assert measured["blank_id"] == pytest.approx(0.00380, abs=5e-6)
     assert blank(task.data(task.space.points()).y) == pytest.approx(background, abs=1e-6)
+
+
+def test_a_relative_error_has_the_same_divisor_for_every_support(observed):
+    """The mean target has 1 on average over all combinations, wherever they are held out."""
+    divisors, constants = [], []
+    for corner in (0, 12):  # bumps at the edge are cut off
+        support = ~box(x=(corner, corner + 4), y=(corner, corner + 4))
+        observation = observed(lambda y: y.mean(dim=0).expand_as(y), None, support)
+        measured, share = risk(observation), observation.split.inside.mean()
+        average = share * measured["relative_id"] + (1 - share) * measured["relative_ood"]
+        assert average == pytest.approx(1)
+        divisors.append(measured["mse_ood"] / measured["relative_ood"])
+        constants.append(measured["mse_ood"] / measured["risk_ood"])
+    assert divisors[0] == pytest.approx(divisors[1])
+    assert constants[0] != pytest.approx(constants[1], rel=0.01)  # as the docstring of risk says
 
 
 def test_the_error_map_has_each_cell_in_its_place(observed):

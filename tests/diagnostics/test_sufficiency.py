@@ -7,11 +7,19 @@ from torch import nn
 
 from recombine.core.error import Refused
 from recombine.core.sets import box, cross, everything, values
-from recombine.core.shapes import axes
+from recombine.core.shapes import axes, disk, quadrants
 from recombine.core.space import cube
-from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
+from recombine.diagnostics.sufficiency import (
+    _lifted,
+    _Spectrum,
+    _spectrum,
+    jacobians,
+    rank,
+    sufficiency,
+)
 from recombine.diagnostics.theorem import check_assumptions, reconstruct
 from recombine.maps.compose import Combination, alpha, compose, gated, product, sigmoid, step
+from recombine.tasks.modular import gaussian_hill
 
 SQUARE = cube(a=1, b=1)
 SPRITES = cube(first=5, second=5)
@@ -144,6 +152,38 @@ def test_conditioning_is_reported_beside_the_rank():
     assert "weak" in str(certificate)
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_the_rank_that_a_plane_adds_agrees_with_numpy(scale):
+    """Candidates are compared with the singular vectors of what the support has so far."""
+    rng = np.random.default_rng(0)
+
+    def low_rank(n, places, rank):
+        factors = rng.integers(-2, 3, (n, places, 3, rank)), rng.integers(-2, 3, (rank, 4))
+        return torch.as_tensor(scale * (factors[0] @ factors[1]).astype(float))
+
+    for before in range(4):
+        shown, candidates = low_rank(2, 5, before), low_rank(6, 5, rng.integers(1, 4))
+        tall = shown.numpy().transpose(1, 0, 2, 3).reshape(5, -1, 4)
+        expected = [
+            sum(np.linalg.matrix_rank(np.concatenate(pair)) for pair in zip(tall, one, strict=True))
+            for one in candidates.numpy()
+        ]
+        np.testing.assert_array_equal(_lifted(candidates, _spectrum(shown)), expected)
+        alone = [sum(map(np.linalg.matrix_rank, one)) for one in candidates.numpy()]
+        np.testing.assert_array_equal(_lifted(candidates, None), alone)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_plane_counts_whatever_the_sign_of_the_singular_vectors(sign):
+    """The support determines the first of two inputs, the candidate the second."""
+    right = torch.tensor([[[1.0, 0.0], [0.0, sign]]], dtype=torch.float64)
+    singular = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    triangle = torch.diag_embed(singular)
+    candidates = torch.tensor([[[[0.0, 1.0]]], [[[2.0, 0.0]]], [[[1.0, 1.0]]]], dtype=torch.float64)
+    lifted = _lifted(candidates, _Spectrum(triangle, singular, right, singular, 1.0))
+    assert lifted.tolist() == [2, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("combine", "hidden"), [("sigmoid", 100.0), ("step", 1.0), ("product", 1.0)]
 )
@@ -270,6 +310,39 @@ def test_all_assumptions_hold_for_a_sum_on_a_cross():
     without = check_assumptions(f, SQUARE, cross(a=[0.5], b=[0.5]))
     assert without.holds is without["A4"].holds is None
     assert "No assumption fails.\nA4 (a point where" in without.message
+
+
+def test_the_verdict_says_no_more_than_its_certificate():
+    """Directions too weak to learn from, and supports known by draws, are reservations."""
+    faint = torch.tensor([[1.0, 1.0, 1e-4]], dtype=torch.float64)
+    weak = compose([curve(0, width=3), lambda z: (1 + z) * faint], "product")
+    assumptions = check_assumptions(weak, SQUARE, everything(), truth=weak)
+    assert assumptions.holds is True
+    assert not assumptions.certificate.practical
+    first, *rest = assumptions.message.split("\n")
+    assert first == "All assumptions hold, with reservations:"
+    assert len(rest) == 1
+    assert rest[0].startswith("A3 (sufficient support) holds: every component has full rank")
+    assert assumptions.certificate.weakness in rest[0]
+    assert "a at 0 has rank 2 of 3 in practice: expect slow or failed learning" in rest[0]
+    assert assumptions.certificate.weakness in str(assumptions.certificate)
+
+
+def test_the_packages_own_supports_are_checked():
+    """A value that one part of an intersection lacks does not occur in it."""
+    f = compose([curve(0), curve(1)], "add")
+    space = gaussian_hill().space
+    assumptions = check_assumptions(f, space, disk() & quadrants(), disk(), truth=f)
+    assert assumptions.holds
+    first, second = assumptions.message.split("\n")
+    assert first == "All assumptions hold, with reservations:"
+    assert second.startswith("A2 (connected and compositional support) holds: training has every")
+    assert "from draws, to within" in second
+    for name, at in (("x1", 0.0), ("x1", 1.0), ("x2", -1.0)):
+        value = np.array([at])
+        assert (disk() & quadrants()).lacks(space, name, value)
+        assert not (disk(2.0) | quadrants()).lacks(space, name, value)
+        assert not (disk() & quadrants()).lacks(space, name, 0.9 * value + 0.05)
 
 
 def test_each_assumption_that_fails_is_named():

@@ -15,7 +15,8 @@ from recombine.core.error import Refused
 from recombine.core.sets import box, values
 from recombine.core.space import cube
 from recombine.core.task import Data, Task
-from recombine.diagnostics.variance import block_map, explained, variance, variance_weighted_r2
+from recombine.diagnostics.risk import variance
+from recombine.diagnostics.variance import block_map, explained, variance_weighted_r2
 from recombine.maps.compose import add, alpha, sigmoid
 from recombine.models.compositional import Double, compositional, doubling, monolithic
 from recombine.training.fit import cosine, fit

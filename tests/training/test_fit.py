@@ -1,6 +1,7 @@
 """`fit`: known answers, and the same numbers for stacked and separate training."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
 
@@ -435,6 +436,43 @@ def test_scores_may_draw_random_numbers(engine):
     assert histories[1].scores == history.scores
     assert all(len({d for h in histories for d in h.scores[k]}) == 9 for k in history.scores)
     assert before == np.random.get_state()[1].tolist()  # noqa: NPY002
+
+
+def test_threads_do_not_share_random_numbers():
+    """Weights, dropout and scores are those of the seed, whatever other threads train."""
+
+    def run(seed):
+        model = chain(seed, nn.Dropout(0.5))
+        keywords = {"steps": 60, "batch": 8, "every": 5, "seed": seed}
+        [history] = fit(model, sample(), scores=lambda m: {"u": torch.rand(())}, **keywords)
+        return weights(model), history.scores
+
+    seeds = [0, 1, 0, 1]
+    alone = [run(seed) for seed in seeds]
+    state = torch.get_rng_state()
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(run, seeds))
+    for (a, scores), (b, others) in zip(alone, together, strict=True):
+        assert all(v.equal(w) for v, w in zip(a, b, strict=True))
+        assert scores == others
+    assert torch.get_rng_state().equal(state)
+
+
+def test_a_callback_may_wait_for_training_in_another_thread():
+    def watch(moment):
+        if moment.step == 2:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(fit, chain(1, nn.Dropout(0.5)), sample(), steps=2).result(timeout=60)
+
+    fit(chain(0, nn.Dropout(0.5)), sample(), steps=3, watch=watch)
+
+
+def test_a_refused_model_keeps_its_mode():
+    model = chain(0, nn.Dropout(0.5))
+    model[2].eval()
+    with pytest.raises(Refused, match="shape"):
+        fit(model, Data(np.zeros((4, 1)), torch.zeros(4, 5, dtype=F64), torch.zeros(4, 2)), steps=1)
+    assert [m.training for m in model] == [True, True, False, True]
 
 
 def test_repeating_gives_the_same_bits():

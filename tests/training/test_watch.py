@@ -85,6 +85,45 @@ def test_a_watcher_stops_training(engine):
     assert not any(m.training for m in models)
 
 
+@pytest.mark.parametrize("source", ["watch", "scores", "schedule", "loss"])
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("engine", [*ENGINES, "single"])
+def test_interrupted_training_leaves_the_weights_it_reached(engine, problem, source):
+    """As if it had been stopped after the same step: trained weights, evaluation mode."""
+    seeds = range(1 if engine == "single" else 2)
+    first = [0] if engine in ("turn", "single") else seeds  # the models that had begun
+    models, shorter = [build(s) for s in seeds], [build(s) for s in seeds]
+    keywords = {"steps": 6, "batch": 7, "every": 1, "engine": engine.replace("single", "turn")}
+    reached = 0
+
+    def watch(moment):
+        nonlocal reached
+        reached = moment.step
+        interrupt("watch", None)
+
+    def interrupt(name, value):
+        if source == name and reached == 3:  # watchers come before scores
+            raise problem
+        return value
+
+    def loss(outputs, targets):
+        return interrupt("loss", (outputs - targets).square().mean())
+
+    options = {
+        "loss": loss,
+        "scores": lambda model: interrupt("scores", {}),
+        "schedule": lambda t: interrupt("schedule", 1.0),
+    }
+    with pytest.raises(problem):
+        fit(models, data(), watch=watch, **options, **keywords)
+    source = ""
+    fit(shorter, data(), watch=lambda moment: moment.step == 3, loss=loss, **keywords)
+    assert all(equal(state(models[i]), state(shorter[i])) for i in first)
+    assert all(equal(state(models[i]), state(build(i))) for i in set(seeds) - set(first))
+    assert not any(m.training for model in models for m in model.modules())
+    assert all(p.grad is None for m in models for p in m.parameters())
+
+
 def test_no_bar_without_the_option_and_a_terminal(monkeypatch, capsys):
     fit(build(0), data(), steps=3, progress=True)
     assert capsys.readouterr() == ("", "")

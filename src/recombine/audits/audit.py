@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recombine.audits.advice import cures, planned
+from recombine.audits.arrange import arranged
 from recombine.audits.cells import by_cell, by_group, mean_error
 from recombine.audits.diagnosis import diagnose
 from recombine.audits.evidence import Evidence, gather, measure
@@ -54,7 +55,7 @@ def audit(
     prediction: str | Sequence[str] | None = None,
     inputs: Any = None,
     targets: Any = None,
-    classes: bool = False,
+    classes: Any = None,
     score: Score | None = None,
     tolerance: str | float = "0.5sd",
     budget: int = 10,
@@ -70,7 +71,8 @@ def audit(
     - factors, target, prediction: columns; factors default to all others
     - inputs: of the model, one per row; by default factor codes
     - targets: an array of targets instead of a column: numbers, class numbers, vectors or images
-    - classes: take a numeric target column for class labels
+    - classes: the class that each of the model's outputs stands for, in their order, where labels
+      are not 0, 1, …; `True` takes numeric targets for class labels
     - score: `absolute`, `squared`, `zero_one`, or a function of targets and predictions, both
       (rows, outputs), that returns one error per row
     - tolerance: largest mean error of a combination that counts as right: `0.5sd`, in standard
@@ -79,7 +81,7 @@ def audit(
     """
     observed = hasattr(model, "split") and hasattr(model, "outputs_on")
     names = {"data": data, "train": train, "factors": factors, "target": target}
-    names |= {"prediction": prediction, "inputs": inputs, "targets": targets}
+    names |= {"prediction": prediction, "inputs": inputs, "targets": targets, "classes": classes}
     columns = {"factors": factors, "target": target, "train": train, "classes": classes}
     if observed or isinstance(model, Sample):
         _without(names, "The observed model has data of its own", *names)
@@ -119,8 +121,10 @@ def judge(
         raise Refused(f"audit() needs budget >= 0; got budget={budget}.")
     rng = generator(seed)
     _check(sample)
+    ordered, source, columns = arranged(sample), sample, sample.table.columns
+    error = source.errors(score)[ordered.order.rows]
+    sample = ordered.sample  # so that random draws depend on neither names nor places
     cells, cell = len(sample.cells), sample.cell
-    error = sample.errors(score)
     away = np.where(sample.judged, error, np.nan)
     fitted = np.full(len(error), np.nan)
     if sample.train is not None:
@@ -148,26 +152,27 @@ def judge(
         if judged := referee(sample, unmeasured, limit, score, seed):
             verdict[judged.cells], basis[judged.cells] = judged.verdict, "referee"
             values = judged.values
-        evidence = measure(gather(sample, values), sample.training, seed=seed)
+        evidence = measure(gather(sample, values), sample.training, columns=columns, seed=seed)
     rule = diagnose(evidence)
     advice = cures(rule.diagnosis, evidence)
     if rule.diagnosis not in ("composer", "cannot tell"):
         advice = (*planned(sample, rule.diagnosis, budget, seed), *advice)
+    at = ordered.cells
     return Audit(
-        sample,
-        errors,
-        training,
+        source,
+        ordered.back(errors),
+        ordered.back(training),
         limit,
-        determined,
-        margin,
-        verdict,
-        basis,
+        determined[at],
+        margin[at],
+        verdict[at],
+        basis[at],
         overall,
-        tuple(groups),
+        tuple(g.sorted(columns) for g in groups),
         evidence,
         rule,
         tuple(reasons(evidence)),
-        advice,
+        tuple(replace(a, combinations=tuple(map(ordered.named, a.combinations))) for a in advice),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -100,6 +100,13 @@ class Group:
     high: float
     worse: bool
     """Whether the interval lies above 1; for a pair, also above the ratios of both levels."""
+
+    def sorted(self, columns: Sequence[str]) -> Group:
+        """Name the factors in the order of some columns."""
+        pairs = sorted(
+            zip(self.factors, self.levels, strict=True), key=lambda pair: columns.index(pair[0])
+        )
+        return replace(self, factors=tuple(f for f, _ in pairs), levels=tuple(v for _, v in pairs))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import combinations
@@ -28,7 +28,9 @@ PART = 5_000  # this size is measured
 NEAR = 400  # most unseen combinations that are compared with training targets
 SAME = 0.02  # largest distance of a copy, in standard deviations of the target
 LEFT = 3  # fewest residual degrees of freedom of a regression
-IMAGE = 16  # fewest outputs of an image, for the superposition index
+IMAGE = 16  # fewest outputs of an image, or of a vector that is measured like one
+# Values that vary by less than 1e-14 of their size hold rounding only; an offset is no reason.
+ROUNDING = 1e-28
 CLEAR = 0.95  # R² of a law beyond which no other is tried
 WIDEST = 3_000  # most conjunctions to fit
 KERNEL = 2_000  # most training combinations for the comparison with a kernel model
@@ -128,10 +130,13 @@ def _indicators(numbers: Array, classes: int) -> Array:
     return table[:, 1:] if classes == 2 else table
 
 
-def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
+def measure(
+    means: Means, training: Table, *, columns: Sequence[str] = (), seed: int = 0
+) -> Evidence:
     """Take every measurement that the combinations allow.
 
     - training: the training rows, which decide what is determined
+    - columns: factors in the order in which sentences name them; by default that of the table
     """
     rng = np.random.default_rng(seed)
     unseen = np.flatnonzero(~means.seen)
@@ -158,7 +163,7 @@ def measure(means: Means, training: Table, *, seed: int = 0) -> Evidence:
             "shortcut_truth": float(shares_true[f]),
         }
     if not means.images:
-        numbers |= _conjunction(means, training, some)
+        numbers |= _conjunction(means, training, some, columns or training.columns)
     numbers |= _line(truth, outputs)
     if not numbers["r2_unseen"] >= 0.9:  # otherwise there are no errors to explain
         numbers |= _kernel(means, z, outputs, truth, seed)
@@ -267,7 +272,7 @@ def shares(values: Array, z: Codes, shape: tuple[int, ...]) -> tuple[Array, floa
     columns = [np.eye(m)[z[:, f]] for f, m in enumerate(shape)]
     rest, width = _beyond(columns, center)
     full = float(np.square(rest).sum())
-    if n - width < LEFT or total <= 1e-12 * float(np.square(values).sum()):
+    if n - width < LEFT or total <= ROUNDING * float(np.square(values).sum()):
         return nothing, nan
     noise = full / (n - width)
     share = nothing.copy()
@@ -286,7 +291,9 @@ def _beyond(columns: list[Array], values: Array) -> tuple[Array, int]:
     return values - x @ np.linalg.lstsq(gram, x.T @ values, rcond=1e-10)[0], rank
 
 
-def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict[str, Any]:
+def _conjunction(
+    means: Means, training: Table, rows: NDArray[np.int64], named: Sequence[str]
+) -> dict[str, Any]:
     """Find the two factors whose conjunctions explain most of the outputs beyond a sum.
 
     The share of a pair is the variance of the mean residuals of its conjunctions in the variance
@@ -298,9 +305,10 @@ def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict
     groups = [np.ravel_multi_index((z[:, f], z[:, g]), (shape[f], shape[g])) for f, g in pairs]
     share, effects = np.zeros((2, len(pairs))), []
     for t, values in enumerate(tables):
-        rest, width = _beyond(columns, values)
-        total, left = float(np.square(values - values.mean(axis=0)).sum()), len(z) - width
-        if left < LEFT or total <= 1e-12 * float(np.square(values).sum()):
+        center = values - values.mean(axis=0)
+        rest, width = _beyond(columns, center)
+        total, left = float(np.square(center).sum()), len(z) - width
+        if left < LEFT or total <= ROUNDING * float(np.square(values).sum()):
             return {}
         for p, (group, (f, g)) in enumerate(zip(groups, pairs, strict=True)):
             effect, count = group_means(rest, group, shape[f] * shape[g])
@@ -313,11 +321,11 @@ def _conjunction(means: Means, training: Table, rows: NDArray[np.int64]) -> dict
     p = int(share[0].argmax())
     f, g = pairs[p]
     at = np.unravel_index(int(np.square(effects[p]).sum(axis=1).argmax()), (shape[f], shape[g]))
-    labels = [training.space.factors[c].labels[int(i)] for c, i in zip((f, g), at, strict=True)]
-    names = [training.columns[c] for c in (f, g)]
+    level = {training.columns[c]: int(i) for c, i in zip((f, g), at, strict=True)}
+    names = sorted(level, key=named.index)
     return {
         "conjunction": " and ".join(names),
-        "conjunction_at": " & ".join(f"{n}={v}" for n, v in zip(names, labels, strict=True)),
+        "conjunction_at": " & ".join(f"{n}={training.levels(n)[level[n]]}" for n in names),
         "conjunction_share": float(share[0, p]),
         "conjunction_truth": float(share[1, p]),
     }

@@ -6,13 +6,17 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recombine.audits import geometry
+from recombine.audits.arrange import Arranged, arranged
 from recombine.audits.factors import Factors
 from recombine.audits.reasons import Reason
 from recombine.audits.sample import Sample, tensor_of
 from recombine.core.error import Refused
+from recombine.tables.conjunctions import Array
 from recombine.tables.query import evaluated, is_module, one_hot
+from recombine.tables.table import Table
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -61,14 +65,25 @@ def inside(sample: Sample, observed: Observed | None = None, *, seed: int = 0) -
     """
     if not is_module(sample.model):
         return []
-    x = inputs_of(sample)
+    import torch
+
+    x, ordered = inputs_of(sample), arranged(sample)
+    given = ordered.order.rows < len(x)  # rows that have an input
+    x, table = x[torch.from_numpy(ordered.order.rows[given])], ordered.sample.table.take(given)
     with evaluated(sample.model):
         try:
-            task = observed or on_combinations(sample, sample.model, x, seed)
+            task = observed or on_combinations(ordered, np.flatnonzero(given), x, seed)
         except (Refused, RuntimeError):
             task = None  # outputs and targets differ in form
         measured = task_reasons(task) if task else []
-        return [*layer_reasons(sample, sample.model, x, seed), *measured]
+        return [*layer_reasons(table, sample.model, x, seed), *measured]
+
+
+def _projected(x: Tensor, chunk: int = 1024) -> Array:
+    """A fixed projection of each input, by which inputs of one combination are told apart."""
+    weights = np.random.default_rng(0).standard_normal(x[0].numel())
+    parts = [part.flatten(1).double().cpu().numpy() @ weights for part in x.split(chunk)]
+    return np.concatenate(parts)
 
 
 def inputs_of(sample: Sample) -> Tensor:
@@ -78,8 +93,11 @@ def inputs_of(sample: Sample) -> Tensor:
     return x.to(next(sample.model.parameters(), x).device)
 
 
-def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
-    """Additivity of some layers: R² of sums over factors on held-out combinations."""
+def layer_reasons(table: Table, model: nn.Module, x: Tensor, seed: int) -> list[Reason]:
+    """Additivity of some layers: R² of sums over factors on held-out combinations.
+
+    - table: of the rows of `x`
+    """
     import torch
 
     from recombine.diagnostics.kernels import all_features
@@ -87,7 +105,6 @@ def layer_reasons(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> lis
 
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(x))[:ROWS])
-    table = sample.table
     z = Factors(table.columns, table.shape, table.codes[rows], {})
     fold = z.folds(5, rng)
     x = x[torch.from_numpy(rows)]
@@ -126,16 +143,22 @@ def _leading(x: Any, rng: np.random.Generator) -> Any:
     return small @ turn[:WIDTH].T
 
 
-def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> Observed:
-    """Observe the module on a task of the combinations, each with its first input."""
+def on_combinations(
+    ordered: Arranged, inputs_at: NDArray[np.int64], x: Tensor, seed: int
+) -> Observed:
+    """Observe the module on a task of the combinations, each with one of its inputs.
+
+    - inputs_at: rows of the arranged sample that have an input, in the order of `x`
+    """
     import torch
 
     from recombine.core.diagnostic import Observed, predict
     from recombine.core.sets import table as listed
     from recombine.core.task import Data, Split, Task, tabulated
 
-    first = np.full(len(sample.cells), -1)
-    first[sample.cell[: len(x)][::-1]] = np.arange(len(x))[::-1]
+    sample, model = ordered.sample, ordered.source.model
+    first, by = np.full(len(sample.cells), -1), np.argsort(_projected(x))
+    first[sample.cell[inputs_at[by]][::-1]] = by[::-1]
     cells = np.flatnonzero(first >= 0)
     if len(cells) > CELLS:
         cells = np.sort(np.random.default_rng(seed).choice(cells, CELLS, replace=False))
@@ -144,17 +167,21 @@ def on_combinations(sample: Sample, model: nn.Module, x: Tensor, seed: int) -> O
     if not x.is_floating_point() and len(cells) < space.size:
         raise Refused("Inputs of missing combinations are nan, which whole numbers cannot be.")
     outputs = predict(model, x).detach()
+    rows = inputs_at[rows]
     truth = sample.truth[rows]
     if sample.kind == "classes":
         truth = np.eye(len(sample.table.classes))[np.nan_to_num(truth[:, 0]).astype(np.int64)]
         truth[np.isnan(sample.truth[rows, 0])] = np.nan
+    if np.isfinite(truth).any():  # single precision has no room for an offset
+        truth = truth - np.nanmean(truth, axis=0)
     y = torch.from_numpy(truth).float().reshape(outputs.shape)
     targets = tabulated(space, z, truth)
     codes = tabulated(space, z, x.flatten(1).double().cpu().numpy())
+    columns = torch.from_numpy(ordered.codes)
 
     def inputs(point: Tensor) -> Tensor:
-        if sample.inputs is None:
-            return targets.inputs(point).to(x)
+        if ordered.source.inputs is None:
+            return targets.inputs(point)[columns].to(x)
         return codes.targets(point).to(x).reshape(x.shape[1:])
 
     task = Task(space, inputs, targets.targets, listed(z))

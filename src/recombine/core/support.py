@@ -63,6 +63,13 @@ class Support(ABC):
         joint = self.boxes(space)
         return None if joint is None else tidy(joint[:, :, space.columns(name)])
 
+    def lacks(self, space: Space, name: str, value: Points) -> bool:
+        """Return whether no point has this value of a factor; False if that is not known."""
+        marginal = self.marginal(space, name)
+        if marginal is None:
+            return False
+        return not ((marginal[:, 0] <= value) & (value <= marginal[:, 1])).all(axis=1).any()
+
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
         """Propose points that may hold `value` of the factor `name`, for a certificate.
 
@@ -210,6 +217,12 @@ class Intersection(Support):
             joint = minus(joint, other) if isinstance(part, Complement) else meet(joint, other)
         return joint
 
+    def lacks(self, space: Space, name: str, value: Points) -> bool:
+        """Return whether some part lacks the value, or the boxes that all parts share."""
+        return any(p.lacks(space, name, value) for p in self.parts) or super().lacks(
+            space, name, value
+        )
+
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
         """Join the proposals of parts that implement `partners`, or of all if none does."""
         exact = [p for p in self.parts if p.thin or type(p).partners is not Support.partners]
@@ -263,6 +276,10 @@ class Union(Support):
         """Join the marginals of the parts."""
         joined = _join([p.marginal(space, name) for p in self.parts])
         return None if joined is None else tidy(joined)
+
+    def lacks(self, space: Space, name: str, value: Points) -> bool:
+        """Return whether all parts lack the value."""
+        return all(p.lacks(space, name, value) for p in self.parts)
 
     def partners(self, space: Space, name: str, value: Points, n: int, rng: Generator) -> Points:
         """Join the proposals of all parts."""

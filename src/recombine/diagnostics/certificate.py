@@ -99,6 +99,18 @@ class Certificate:
         """Whether every direction is also strong enough to be learned from data."""
         return all(r.practical == r.width for ranks in self.ranks.values() for r in ranks)
 
+    @property
+    def weakness(self) -> str:
+        """Where directions are weakest, in words; empty if all are strong enough to be learned."""
+        ranks = [r for of_values in self.ranks.values() for r in of_values]
+        weakest = min(ranks, key=lambda r: r.practical / r.width)
+        if weakest.practical == weakest.width:
+            return ""
+        return (
+            f"{weakest.component} at {show(weakest.value)} has rank {weakest.practical} of "
+            f"{weakest.width} in practice: expect slow or failed learning there"
+        )
+
     def worst(self, component: str) -> Rank:
         """Return the least determined value of a component."""
         if component not in self.ranks:
@@ -130,7 +142,7 @@ class Certificate:
                 repair = self.repairs.get(name)
                 lines.append(f"    repair: {repair or 'no candidate plane raises the rank'}")
         if self.sufficient and not self.practical:
-            lines.append("  Some directions are weak: expect slow or failed learning there.")
+            lines.append(f"  Some directions are weak: {self.weakness}.")
         return "\n".join(lines)
 
 

@@ -13,6 +13,8 @@ from recombine.core.score import Score
 from recombine.core.space import Array
 from recombine.diagnostics.risk import blank
 
+EQUAL = 1e-9  # relative singular value below which images count as equal, as at a one-sided edge
+
 
 class Edges(NamedTuple):
     """The training points on either side of each query point, along the last coordinate."""
@@ -70,11 +72,11 @@ def explained(outputs: Array, images: Array, *, rng: Generator) -> Array:
     n, pixels = outputs.shape
     half = rng.permutation(pixels) < pixels // 2
     residual, total = np.zeros((2, n))
-    design = np.concatenate([images, np.ones((n, 1, pixels))], axis=1)
     for fit in (half, ~half):
-        weights = np.einsum("np,npk->nk", outputs[:, fit], np.linalg.pinv(design[..., fit]))
-        guess = np.einsum("nk,nkp->np", weights, design[..., ~fit])
-        residual += ((outputs[:, ~fit] - guess) ** 2).sum(axis=1)
+        y, x = (v - v[..., fit].mean(axis=-1, keepdims=True) for v in (outputs, images))
+        weights = np.einsum("np,npk->nk", y[:, fit], np.linalg.pinv(x[..., fit], rcond=EQUAL))
+        guess = np.einsum("nk,nkp->np", weights, x[..., ~fit])
+        residual += ((y[:, ~fit] - guess) ** 2).sum(axis=1)
         total += outputs[:, ~fit].var(axis=1) * (~fit).sum()
     return np.where(total > 0, 1 - residual / np.where(total > 0, total, 1), 0.0).clip(0)
 
@@ -85,6 +87,8 @@ def _pixels(images: Tensor) -> Array:
 
 def look_like(outputs: Array, images: Array, values: Array) -> Array:
     """Return the value whose image is closest to each output."""
+    center = images.mean(axis=0)  # an offset would take the digits of these sums
+    outputs, images = outputs - center, images - center
     away = (images**2).sum(axis=1)[None] - 2 * outputs @ images.T
     return np.asarray(values[away.argmin(axis=1)])
 

@@ -19,7 +19,8 @@ def examples(observed: Observed, each: int = 4) -> Measured:
     """Outputs and targets of some seen and some held-out combinations, central ones first."""
     query, inside = observed.split.query, observed.split.inside
     arrays: Measured = {}
-    for name, rows in (("id", np.flatnonzero(inside)), ("ood", np.flatnonzero(~inside))):
+    order = np.lexsort(query.z.T[::-1])  # ties do not depend on the order of the queries
+    for name, rows in (("id", order[inside[order]]), ("ood", order[~inside[order]])):
         if len(rows):
             distance = np.linalg.norm(query.z[rows] - query.z[rows].mean(axis=0), axis=1)
             spread = np.linspace(0, len(rows) - 1, min(each, len(rows))).round().astype(int)

@@ -37,7 +37,7 @@ FITS = {
     "loo": "leave-one-out error on seen cells of the {} kernel fitted to the model's outputs",
     "id": "mean squared distance of the {} kernel from the model's outputs on seen cells",
     "ood": "mean squared distance of the {} kernel from the model's outputs on held-out cells",
-    "r2": "share of the model's held-out outputs that the {} kernel predicts",
+    "r2": "R² of the {} kernel for the model's held-out outputs",
 }
 
 
@@ -199,7 +199,8 @@ _by_layer = partial(Score, beside=("kernel_layers",))
 def factorization(observed: Observed) -> Measured:
     """How close each layer's kernel over a two-factor grid is to a product and to a sum.
 
-    Activations are centered: a common background is a product and a sum at once. Arrays run over
+    Activations are centered: a common background is a product and a sum at once. A kernel weighs
+    units by their size, so that of the input depends on the units of the code. Arrays run over
     `kernel_layers`, from the input to the output; constant layers are left out. `kernel_spectra`
     has the shares of energy in the first terms of each layer.
     """
@@ -268,7 +269,7 @@ def kernel_risk(observed: Observed) -> Measured:
     """Held-out error of the three-valued kernel, fitted to the targets of seen cells.
 
     A baseline that memorizes: its predictions in a hole are sums of training images of the same row
-    or column. κ1 is chosen by leaving out seen cells.
+    or column. κ1 is chosen by leaving out seen cells. Errors are divided as in `risk_ood`.
     """
     grid, query, inside = on_grid(observed), observed.split.query, observed.split.inside
     if grid is None or len(grid[1]) > LARGEST or inside.sum() < 2 or inside.all():

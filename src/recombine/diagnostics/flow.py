@@ -168,18 +168,21 @@ def functional_modularity(observed: Observed) -> Measured:
     `purity` is the mean over hidden layers; `collapsed_gap` and `collapsed_gap_live` are the
     smallest eigengap between hidden layers with all units and with those alive, and `dead_share`
     is the share of hidden units that are not.
+
+    Derivatives and weights have the units of inputs and outputs: `purity` compares functions, and
+    the collapsed graph inputs, so give all inputs one scale, and all targets one.
     """
-    query = observed.split.query
+    query, module = observed.split.query, observed.module
     k = query.y[0].numel()
-    if k < 2 or query.x[0].numel() != k:
+    if k < 2 or query.x[0].numel() != k or module is None:
         return {}
     try:
-        weights = matrices(observed.model)[:-1]
-        live = [alive(e) for e in energies(observed.model, query.x)]
+        weights = matrices(module)[:-1]
+        live = [alive(e) for e in energies(module, query.x)]
     except Refused:  # not a chain of linear layers
         return {}
     everyone, survivors = collapsed(weights, k), collapsed(weights, k, live)
-    flow = flows(observed.model, query.x)
+    flow = flows(module, query.x)
     result: Measured = {
         "purity": float(np.mean([purity(f) for f in flow])),
         "collapsed_gap": min(c.gap for c in everyone[1:] or everyone),

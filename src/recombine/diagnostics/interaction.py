@@ -21,7 +21,7 @@ from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
 from recombine.core.error import Refused, nearest
 from recombine.core.score import Score
 from recombine.core.show import shown
-from recombine.core.space import Array
+from recombine.core.space import Array, Space
 from recombine.diagnostics.shares import Measurement, Share, by_differences, by_exact, by_probes
 from recombine.diagnostics.smoothness import find_break
 from recombine.maps.derivatives import (
@@ -33,6 +33,8 @@ from recombine.maps.derivatives import (
     outputs,
     partition,
 )
+from recombine.tables.standard import frame_of
+from recombine.tables.table import Table
 
 Method = Literal["auto", "exact", "probes", "differences"]
 WORDS = {"exact": "exact derivatives", "probes": "random probes", "differences": "differences"}
@@ -134,6 +136,9 @@ def interaction_order(
     - probes, steps: random directions, or differences, per point
     - seed: of random directions, steps and partitions
     - loop, chunk: take derivatives one direction at a time, or `chunk` at once
+
+    Derivatives are per range of each factor if blocks are a space, else per standard deviation of
+    each latent over the points: the unit of a latent does not matter.
     """
     if method not in get_args(Method):
         raise nearest("method", str(method), get_args(Method))
@@ -153,9 +158,15 @@ def interaction_order(
     outputs(run, points)
     cut = partition(parts, points.shape[1])
     options: dict[str, Any] = {"loop": loop, "chunk": chunk}
+    unit = _units(parts, points)
+    scaled = points / unit
+
+    def unitless(z: Tensor) -> Tensor:
+        return run(z * unit)
+
     measures: dict[Method, Callable[[], Measurement]] = {
-        "exact": lambda: by_exact(run, points, cut, up_to, seed, options),
-        "probes": lambda: by_probes(run, points, cut, up_to, probes, seed, options),
+        "exact": lambda: by_exact(unitless, scaled, cut, up_to, seed, options),
+        "probes": lambda: by_probes(unitless, scaled, cut, up_to, probes, seed, options),
         "differences": lambda: by_differences(run, points, cut, up_to, steps, seed),
     }
     chosen, why = _choose(f, run, points, method)
@@ -186,6 +197,16 @@ def interaction_order(
     )  # fmt: skip
     possible = [n for n, number in enumerate(result.deciding) if number <= tolerance]
     return replace(result, order=possible[0] if possible else None)
+
+
+def _units(blocks: Blocks, z: Tensor) -> Tensor:
+    """Unit of each latent: the range of its factor, or its spread over the points."""
+    if isinstance(blocks, Space):
+        sides = [f.high - f.low if f.levels is None else 1.0 for f in blocks.factors]
+        dims = [f.dim for f in blocks.factors]
+        return torch.tensor(np.repeat(sides, dims)).to(z)
+    spread = z.std(dim=0, correction=0)
+    return torch.where(spread > 0, spread, torch.ones_like(spread))
 
 
 def _doubt(f: Map, z: Tensor, blocks: Partition, seed: int) -> str:
@@ -303,29 +324,51 @@ def interaction(observed: Observed) -> Measured:
     several = len(space.factors) > 1 and len(z) > 1
     if not several or observed.model is None or not observed.outputs.is_floating_point():
         return {}
-    rows = np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)
-    device = observed.split.query.x.device
-    points = torch.as_tensor(z[rows], dtype=torch.float32, device=device)
+    rows, factors = _listed(observed)
+    rows = rows[np.linspace(0, len(z) - 1, min(MOST, len(z))).round().astype(int)]
+    points = torch.as_tensor(z[rows], device=observed.split.query.x.device)
     order = 1 if any(f.levels is not None for f in space.factors) else 2
-    inputs = vmap(observed.task.inputs)
+    blocks, back = [space.columns(space.names[c]) for c in factors], np.argsort(factors)
+    inputs, targets = vmap(observed.task.inputs), vmap(observed.task.targets)
 
     def outputs_of_model(z: Tensor) -> Tensor:
-        return predict(observed.model, inputs(z)).to(points)
+        return predict(observed.model, inputs(z.float())).to(z)
 
     def truth(z: Tensor) -> Tensor:
-        return vmap(observed.task.targets)(z).to(points)
+        return targets(z.float()).to(z)
 
-    how: dict[str, Any] = {"method": "differences", "up_to": order, "steps": 4}
+    def measure(f: Map, values: Tensor) -> Interaction:
+        """Compute in the precision of the values: an offset leaves few digits in a lower one."""
+        exact = torch.promote_types(values.dtype, torch.float32)
+        how: dict[str, Any] = {"method": "differences", "up_to": order, "steps": 4}
+        return interaction_order(f, points.to(exact), blocks, **how)
+
     try:
-        model = interaction_order(outputs_of_model, points, space, **how)
+        model = measure(outputs_of_model, observed.outputs)
     except Refused:  # the outputs hardly change
         return {}
-    measured: Measured = {"interaction_pairs": model.pairs[1], "interaction_blocks": model.blocks}
+    pairs = model.pairs[1][np.ix_(back, back)]
+    measured: Measured = {"interaction_pairs": pairs, "interaction_blocks": model.blocks[back]}
     measured |= {f"interaction_{n}": s.value for n, s in enumerate(model.shares)}
     if observed.split.query.y.is_floating_point():
         try:
-            shares = interaction_order(truth, points, space, **how).shares
+            shares = measure(truth, observed.split.query.y).shares
         except Refused:  # some combinations were not measured, or the targets hardly change
             return measured
         measured |= {f"interaction_{n}_truth": s.value for n, s in enumerate(shares)}
     return measured
+
+
+def _listed(observed: Observed) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """List query points and factors in an order that follows targets, not names or units."""
+    space, query = observed.task.space, observed.split.query
+    y = query.y.flatten(1).double().cpu().numpy()
+    known = np.isfinite(y).all(axis=1)
+    away = np.full(len(y), np.nan)
+    if known.any():
+        away[known] = np.square(y[known] - y[known].mean(axis=0)).sum(axis=1)
+    if not space.finite or len(space.shape) > len(space.factors) or not known.any():
+        return np.lexsort((*query.z.T[::-1], away)), np.arange(len(space.factors))
+    table = Table(space, query.z.astype(np.int64), away[:, None])
+    frame = frame_of(table)
+    return frame.sort(table.codes)[1], frame.factors

@@ -1,4 +1,4 @@
-"""Error on seen and on held-out combinations, on a scale where a constant answer scores 1."""
+"""Error on seen and on held-out combinations, on scales where a constant answer scores 1."""
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -31,22 +31,42 @@ def blank_error(targets: Shaped[Tensor, "n *shape"]) -> Float[Tensor, " n"]:
     return squared_error(targets.new_full(targets.shape, blank(targets)), targets)
 
 
+def variance(targets: Shaped[Tensor, "n *shape"]) -> float:
+    """Variance averaged over outputs: the mean squared error of predicting each mean."""
+    truth = targets.double()
+    return float((truth - truth.mean(dim=0)).square().mean())
+
+
 @diagnostic(
     Score(
         "risk_*",
-        "mean squared error divided by that of a constant answer",
+        "mean squared error divided by that of a constant answer on the same combinations",
         unit="of a constant answer's",
         better="lower",
         summary=True,
+    ),
+    Score(
+        "relative_*",
+        "mean squared error divided by the variance of the targets of all combinations",
+        unit="of the targets' variance",
+        better="lower",
     ),
     Score("mse_*", "mean squared error", better="lower"),
     Score("blank_*", "mean squared error of a constant answer"),
 )
 def risk(observed: Observed) -> Measured:
-    """Mean squared error inside and outside the support, raw and relative to a blank output."""
+    """Mean squared error inside and outside the support, raw and relative to constant answers.
+
+    `risk_ood` is `mse_ood` divided by `blank_ood`, the error on the same held-out combinations of
+    one constant: the background of images, else the (lower) median of all targets. This divisor
+    changes with the held-out set, and with the sign of targets of two equally frequent values. To
+    compare supports, use `relative_ood`: its divisor is the error of the mean target over all
+    queries, whatever the support.
+    """
     query, inside = observed.split.query, observed.split.inside
     error = squared_error(observed.outputs, query.y).double().cpu().numpy()
     base = blank_error(query.y).double().cpu().numpy()
+    whole = variance(query.y)
     measured: Measured = {}
     for name, rows in (("id", inside), ("ood", ~inside)):
         if rows.any():
@@ -54,6 +74,8 @@ def risk(observed: Observed) -> Measured:
             measured[f"blank_{name}"] = base[rows].mean()
             if base[rows].mean() > 0:
                 measured[f"risk_{name}"] = error[rows].mean() / base[rows].mean()
+            if whole > 0:
+                measured[f"relative_{name}"] = error[rows].mean() / whole
     return measured
 
 

@@ -341,7 +341,8 @@ def _lifted(blocks: Tensor, spectrum: _Spectrum | None) -> NDArray[np.int64]:
         singular = torch.linalg.svdvals(blocks)
         top = singular.amax(dim=(1, 2), keepdim=True)
         return np.asarray((singular > EXACT * top).sum(dim=(1, 2)))
-    tolerance = EXACT * max(spectrum.top, 1e-300)
+    # The support may determine nothing, so that only the candidates tell what is rounding.
+    tolerance = EXACT * blocks.abs().amax(dim=(1, 2, 3)).clamp(min=spectrum.top)
     have = spectrum.rank
     short = torch.nonzero(have < inputs)[:, 0]
     total = torch.full((n,), int(have.sum()), dtype=torch.int64)
@@ -349,11 +350,12 @@ def _lifted(blocks: Tensor, spectrum: _Spectrum | None) -> NDArray[np.int64]:
         return np.asarray(total)
     added = blocks[:, short]  # (n, short, outputs, inputs)
     # Only directions outside the row space so far can raise the rank.
-    empty = spectrum.right[short] * (spectrum.singular[short] <= tolerance)[..., None]
-    raises = (added @ empty.mT).abs().amax(dim=(2, 3)) > tolerance
+    lost = spectrum.singular[short] <= EXACT * spectrum.top
+    empty = spectrum.right[short] * lost[..., None]
+    raises = (added @ empty.mT).abs().amax(dim=(2, 3)) > tolerance[:, None]
     which, place = torch.nonzero(raises, as_tuple=True)
     if len(which):
         stacked = torch.cat([spectrum.triangle[short[place]], added[which, place]], dim=1)
-        rank = (torch.linalg.svdvals(stacked) > tolerance).sum(dim=1)
+        rank = (torch.linalg.svdvals(stacked) > tolerance[which, None]).sum(dim=1)
         total.index_add_(0, which, rank - have[short[place]])
     return np.asarray(total)

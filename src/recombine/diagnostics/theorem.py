@@ -68,12 +68,15 @@ class Assumptions:
 
     @property
     def message(self) -> str:
-        """The assumptions that fail and those that were not checked, in words."""
+        """The assumptions that fail, hold with a reservation, or were not checked, in words."""
+        doubt = {"A2": any(self.coverage.resolution.values()), "A3": not self.certificate.practical}
         failed = [str(c) for c in self.checks if c.holds is False]
+        doubtful = [str(c) for c in self.checks if c.holds and doubt.get(c.name)]
         unchecked = [str(c) for c in self.checks if c.holds is None]
         if not failed:
-            failed = ["No assumption fails." if unchecked else "All assumptions hold."]
-        return "\n".join([*failed, *unchecked])
+            verdict = "No assumption fails" if unchecked else "All assumptions hold"
+            failed = [f"{verdict}, with reservations:" if doubtful else f"{verdict}."]
+        return "\n".join([*failed, *doubtful, *unchecked])
 
     def __getitem__(self, name: str) -> Check:
         by_name = {c.name: c for c in self.checks}
@@ -118,6 +121,7 @@ def check_assumptions(
     if certificate.sufficient:
         weakest = min((certificate.worst(name) for name in space.names), key=lambda r: r.smallest)
         third = f"every component has full rank, smallest singular value {weakest.smallest:.2g}"
+        third += f"; {certificate.weakness}" if certificate.weakness else ""
     checks = (
         Check("A1", "differentiable C and components", *_smooth(c, space, shown, rng)),
         Check(

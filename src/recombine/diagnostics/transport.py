@@ -19,6 +19,7 @@ from recombine.diagnostics.kernels import all_features, calls, hooked
 INPUT = "input"  # the model's input counts as a layer of this name
 OUTPUT = "output"
 FLAT = 1e-5  # share of the metric's trace; smaller volumes may be rounding of float32 activations
+NO_VOLUME = 1e-12  # share of a layer's largest volume that flat cells have in logarithmic maps
 LARGEST_GRAM = 2500  # cells; every layer needs 8 bytes for each pair of cells
 SHAPES_ONLY = (nn.Flatten, nn.Unflatten, nn.Identity, nn.Dropout)
 
@@ -266,9 +267,8 @@ def transport(observed: Observed) -> Measured:
     curved = np.isfinite(ratio)
     if not curved.any():
         return {}
-    maps = np.stack(
-        [np.log10(m.volume + 1e-12) for m, k in zip(metric_of_stage, curved, strict=True) if k]
-    )
+    volumes = [m.volume for m, k in zip(metric_of_stage, curved, strict=True) if k]
+    maps = np.stack([np.log10(v + NO_VOLUME * v.max()) for v in volumes])
     last = names.index(last_hidden(module, names)) if module is not None else None
     measured: Measured = {
         "transport_layers": np.array([*names, OUTPUT])[curved],
@@ -297,7 +297,10 @@ def transport(observed: Observed) -> Measured:
     ),
 )
 def ranks(observed: Observed) -> Measured:
-    """Effective dimension of the activations of every layer over a two-factor grid."""
+    """Effective dimension of the activations of every layer over a two-factor grid.
+
+    Directions count by their variance, so that of the input depends on the units of the code.
+    """
     if (grid := on_grid(observed)) is None or len(grid[1]) > LARGEST_GRAM:
         return {}
     layers = [layer for layer in observed.once(grams) if layer.name != OUTPUT]

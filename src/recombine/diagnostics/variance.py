@@ -10,7 +10,7 @@ from torch import Tensor
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.score import Score
 from recombine.core.space import Points, Space
-from recombine.diagnostics.risk import ERROR_MAP, squared_error
+from recombine.diagnostics.risk import ERROR_MAP, squared_error, variance
 
 Cells = NDArray[np.int64]
 
@@ -30,12 +30,6 @@ def variance_weighted_r2(
     residual = (outputs.double() - targets.double()).square().sum().item()
     total = variance(targets) * targets.numel()
     return 1 - residual / total if total > 0 else float(residual == 0)
-
-
-def variance(targets: Shaped[Tensor, "n *shape"]) -> float:
-    """Variance averaged over outputs: the mean squared error of predicting each mean."""
-    truth = targets.double()
-    return float((truth - truth.mean(dim=0)).square().mean())
 
 
 def _shown(observed: Observed) -> Observed:

@@ -84,8 +84,7 @@ def _proof(
 ) -> Points:
     """Return points that hold a value although no proposal did, or none if it cannot occur."""
     block = space.columns(component)
-    marginal = support.marginal(space, component)
-    if marginal is not None and not len(_around(marginal, value, slice(None))):
+    if support.lacks(space, component, value):
         return np.empty((0, space.dim))
     boxes = support.boxes(space)
     if boxes is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -17,8 +17,9 @@ from torch.optim import Optimizer
 
 from recombine.core.error import Refused
 from recombine.core.experiment import History
-from recombine.core.seed import all_seeded, forked, seeded
+from recombine.core.seed import Stream, all_seeded, seeded
 from recombine.core.task import Data
+from recombine.tables.query import evaluated
 from recombine.training.batches import batches
 from recombine.training.engine import choose
 from recombine.training.ensemble import Ensemble, Mapped, Objective, Single, Stacked
@@ -29,6 +30,7 @@ from recombine.training.watch import Moment, Watch, progress_bar
 
 Schedule = Callable[[float], float]  # share of training done -> factor
 Scorer = Callable[[nn.Module], Mapping[str, float | Tensor]]
+Context = AbstractContextManager[None]
 
 # Called with (steps done, total steps) at every evaluation; `execute` sets it.
 PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("PROGRESS", default=None)
@@ -110,7 +112,9 @@ def fit(
     - progress: show a progress bar in a terminal or a notebook
 
     A loss that is not finite (or, at the end, a weight) ends a model's training, with `diverged`
-    set. Numbers agree with training alone up to rounding. Models are left in evaluation mode.
+    set. Numbers agree with training alone up to rounding. Models are left in evaluation mode with
+    the weights trained so far, even if training is interrupted or a callback raises an exception.
+    Calls may run in several threads; each model's random numbers are its own.
     """
     models = [models] if isinstance(models, nn.Module) else list(models)
     datas = [data] if isinstance(data, Data) else list(data)
@@ -120,16 +124,23 @@ def fit(
     with seeded(0):  # a forward pass may draw random numbers
         for i, m in enumerate(models):
             _check_outputs(m, datas[i % len(datas)], loss)
-    for m in models:
-        m.train()
     terms = [p if isinstance(p, tuple) else (p, None) for p in penalties]
     objectives = [Objective(m, loss, [p for p, _ in terms]) for m in models]
     cancelled = False
 
-    def loop(ensemble: Ensemble, rows: Sequence[int], how: str) -> list[History]:
-        """Train the models in `rows`, which `ensemble` holds, side by side."""
+    def loop(
+        ensemble: Ensemble,
+        rows: Sequence[int],
+        how: str,
+        draws: Callable[[], Context] = nullcontext,
+    ) -> list[History]:
+        """Train the models in `rows`, which `ensemble` holds, side by side.
+
+        - draws: gives the context in which they draw from torch's generators; stacks draw nothing
+        """
         nonlocal cancelled
-        descent = build(optimizer, ensemble.parameters, lr, options)
+        with draws():
+            descent = build(optimizer, ensemble.parameters, lr, options)
         rates = [group["lr"] for group in descent.param_groups]
         stream = batches([datas[r % len(datas)] for r in rows], batch, [seeds[r] for r in rows])
         log = [History(engine=how) for _ in rows]
@@ -147,22 +158,8 @@ def fit(
             recent.append(data_losses.detach())
             return total.detach().sum()
 
-        def fetch() -> list[nn.Module]:
-            ensemble.write(live)
-            return [models[r].eval() for r in rows]
-
-        def stop_requested(step: int) -> bool:
-            """Call the watchers; return whether one of them stops training."""
-            share = (rows[0] / len(models)) + len(rows) / len(models) * step / steps
-            moment = Moment(step, steps, rows, share, recent[-1], fetch)
-            with forked() if how == "turn" else nullcontext():  # stacks draw nothing from torch's
-                answers = [watcher(moment) for watcher in watchers]
-            for r in rows:
-                if not models[r].training:  # fetched
-                    models[r].train()
-            return any(answers)
-
-        for step in range(steps):
+        def advance(step: int) -> None:
+            """Take one optimizer step, with the factors of its schedules."""
             if schedule:
                 factor = schedule(step / steps)
                 if not 0 <= factor < inf:
@@ -178,57 +175,87 @@ def fit(
             before = len(recent)
             descent.step(partial(gradients, *next(stream)))
             del recent[before + 1 :]  # LBFGS evaluates more; the loss of the step is the first
-            cancelled = bool(watchers) and stop_requested(step + 1)
-            last = cancelled or step + 1 == steps
-            if (step + 1) % every and not last:
-                continue
+
+        def fetch() -> list[nn.Module]:
+            ensemble.write(live)
+            return [models[r].eval() for r in rows]
+
+        def stop_requested(step: int) -> bool:
+            """Call the watchers; return whether one of them stops training."""
+            share = (rows[0] / len(models)) + len(rows) / len(models) * step / steps
+            moment = Moment(step, steps, rows, share, recent[-1], fetch)
+            answers = [watcher(moment) for watcher in watchers]
+            for r in rows:
+                if not models[r].training:  # fetched
+                    models[r].train()
+            return any(answers)
+
+        def evaluate(step: int, last: bool) -> list[int]:
+            """Record losses and scores; return the models whose training ends."""
             # The only place where the loop waits for the device.
             window = torch.stack(recent).T.tolist()
             recent.clear()
-            ended = [i for i in live if _record(log, i, window[i], step + 1, stop)]
+            ended = [i for i in live if _record(log, i, window[i], step, stop)]
             for i in live if scores or last else list(ended):
                 model = models[rows[i]]
                 ensemble.write([i])
                 if log[i].diverged is None and not _finite(model):
-                    log[i] = replace(log[i], diverged=step + 1, stopped=False)
+                    log[i] = replace(log[i], diverged=step, stopped=False)
                     ended.append(i)
                 if scores and log[i].diverged is None:
-                    with all_seeded(_seed(seeds[rows[i]], step + 1)):
+                    with all_seeded(_seed(seeds[rows[i]], step)):
                         values = scores(model.eval())
                     for name, value in values.items():
                         number = value.item() if isinstance(value, Tensor) else value
                         log[i].scores.setdefault(name, []).append(float(number))
                     model.train()
-            live = [i for i in live if i not in ended]
-            if report:
-                report(rows[0] * steps + step + 1, steps * len(models) // len(rows))
-            if cancelled or not live:
-                break
-        descent.zero_grad(set_to_none=True)
+            return ended
+
+        try:
+            for step in range(1, steps + 1):
+                with draws():
+                    advance(step - 1)
+                cancelled = bool(watchers) and stop_requested(step)
+                last = cancelled or step == steps
+                if step % every and not last:
+                    continue
+                ended = evaluate(step, last)
+                live = [i for i in live if i not in ended]
+                if report:
+                    report(rows[0] * steps + step, steps * len(models) // len(rows))
+                if cancelled or not live:
+                    break
+        finally:  # interrupted training leaves what it has reached
+            ensemble.write(live)
+            descent.zero_grad(set_to_none=True)
         return log
 
-    how = _engine(engine, optimizer, datas)
-    if how != "turn":
-        rows = min(TRIAL, batch or TRIAL, len(datas[0]))
-        each = [datas[i % len(datas)] for i in range(len(models))]
-        with seeded(0):
-            how = choose(how, objectives, *next(batches(each, rows, seeds)))
-    with progress_bar() if progress else nullcontext() as bar:
-        watchers = [w for w in (bar, watch) if w]
-        if how == "stack":
-            history = loop(Stacked(objectives, seeds), range(len(models)), how)
-        elif how == "map":
-            history = loop(Mapped(objectives, seeds), range(len(models)), how)
-        else:
-            history = []
-            for r, objective in enumerate(objectives):
-                if cancelled:
-                    history.append(History(engine=how))
-                    continue
-                with seeded(seeds[r]), Single(objective) as alone:
-                    history += loop(alone, [r], how)
-    for m in models:
-        m.eval()
+    try:
+        for m in models:
+            m.train()
+        how = _engine(engine, optimizer, datas)
+        if how != "turn":
+            rows = min(TRIAL, batch or TRIAL, len(datas[0]))
+            each = [datas[i % len(datas)] for i in range(len(models))]
+            with seeded(0):
+                how = choose(how, objectives, *next(batches(each, rows, seeds)))
+        with progress_bar() if progress else nullcontext() as bar:
+            watchers = [w for w in (bar, watch) if w]
+            if how == "stack":
+                history = loop(Stacked(objectives, seeds), range(len(models)), how)
+            elif how == "map":
+                history = loop(Mapped(objectives, seeds), range(len(models)), how)
+            else:
+                history = []
+                for r, objective in enumerate(objectives):
+                    if cancelled:
+                        history.append(History(engine=how))
+                        continue
+                    with Single(objective) as alone:
+                        history += loop(alone, [r], how, Stream(seeds[r]).drawing)
+    finally:
+        for m in models:
+            m.eval()
     return history
 
 
@@ -301,18 +328,17 @@ def _check(
 
 def _check_outputs(model: nn.Module, data: Data, loss: Loss) -> None:
     """Refuse outputs that the loss would broadcast against the targets; leave the model as is."""
-    model.eval()
     buffers = [(b, b.clone()) for b in model.buffers()]
-    with torch.no_grad():
+    with evaluated(model), torch.no_grad():
         outputs = model(data.x[:1])
+        for buffer, value in buffers:
+            buffer.copy_(value)
         if not isinstance(outputs, Tensor):
             raise Refused(
                 f"fit() needs a model that returns one tensor; {type(model).__name__} returns a "
                 f"{type(outputs).__name__}. Wrap it in a module that returns the outputs."
             )
         check_shapes(loss, outputs, data.y[:1])
-        for buffer, value in buffers:
-            buffer.copy_(value)
 
 
 def _seed(seed: int, step: int) -> int:
