@@ -29,7 +29,7 @@ def described() -> dict[str, str]:
 
 def reproduced() -> Iterator[Paper]:
     """Yield the papers of others, whose claims are measured here."""
-    return (paper for paper in papers().values() if not paper.ours)
+    return (paper for paper in own_papers().values() if not paper.ours)
 
 
 def names(paper: Paper) -> list[tuple[str, ...]]:
