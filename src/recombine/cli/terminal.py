@@ -253,7 +253,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     """Print one row per config: means and intervals over seeds."""
     from rich.table import Table
 
-    from recombine.core.score import is_share
+    from recombine.core.score import range_of
     from recombine.report.columns import short_list
     from recombine.report.conditions import varying
     from recombine.report.numbers import averaged
@@ -268,7 +268,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     for r in done:
         groups.setdefault(repr([r.config.get(name) for name in fields]), []).append(r)
     names = short_list(score_names(done), experiment)
-    shares = [is_share(name, experiment) for name in names]
+    ranges = [range_of(name, experiment) for name in names]
     table = Table(box=None)
     undefined = False
     for column in [*fields, "seeds"]:
@@ -279,8 +279,8 @@ def show_sweep(records: Sequence[Record]) -> None:
         values = [plain(str(group[0].config.get(name))) for name in fields]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
-            " ".join(averaged(seeds, len(group), share=share)).strip()
-            for seeds, share in zip(columns, shares, strict=True)
+            " ".join(averaged(seeds, len(group), within=within)).strip()
+            for seeds, within in zip(columns, ranges, strict=True)
         ]
         undefined |= not all(columns)
         table.add_row(*values, str(len(group)), *cells)

@@ -60,7 +60,9 @@ def measured(
     return value_, f"[{low}, {high}]"
 
 
-def averaged(values: Sequence[float], runs: int, *, share: bool = False) -> tuple[str, str]:
+def averaged(
+    values: Sequence[float], runs: int, *, within: Sequence[float] | None = None
+) -> tuple[str, str]:
     """Write the mean of a score; and its interval, with the number of runs if some lack the score.
 
     >>> averaged([1.0, 2.0, 3.0], 3), averaged([1.0, 2.0, 3.0], 5)
@@ -72,7 +74,7 @@ def averaged(values: Sequence[float], runs: int, *, share: bool = False) -> tupl
 
     from recombine.core.claim import interval  # it imports SciPy, which few callers need
 
-    ends = span(interval(values, share=share)) if len(values) > 1 else ""
+    ends = span(interval(values, within=within)) if len(values) > 1 else ""
     count = f"in {len(values)} of {runs} runs" if 0 < len(values) < runs else ""
     mean = number(float(np.mean(values)) if len(values) else None)
     return mean, " ".join(filter(None, (ends, count)))

@@ -47,7 +47,8 @@ def load_scores() -> None:
     if not known and INDEX.exists():
         for name, rows in json.loads(INDEX.read_text("utf-8")).get("scores", {}).items():
             known[name] = tuple(
-                Score(**row | {"beside": tuple(row.get("beside", ()))}) for row in rows
+                Score(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+                for row in rows
             )
 
 
