@@ -180,6 +180,8 @@ def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """Print the papers with their experiments, then the names of tasks, models and diagnostics."""
+    from recombine.report.numbers import counted
+
     columns = width()
 
     def lines(text: str, indent: str = "") -> str:
@@ -189,7 +191,7 @@ def show_overview(
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
         tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
-        styled(f"{claims[paper['name']]} claims{tally}")
+        styled(f"{counted(claims[paper['name']], 'claim')}{tally}")
         styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
@@ -292,18 +294,19 @@ def show_sweep(records: Sequence[Record]) -> None:
 def show_report(judged: Sequence[Judged]) -> None:
     """Print the claims that have finished runs; of many, only those that differ from published."""
     from recombine.report.bibliography import papers
+    from recombine.report.numbers import counted
     from recombine.report.outcomes import tally
     from recombine.report.published import published
     from recombine.runs.judge import one_per_claim
 
-    shown = [j for j in judged if j.verdict.seeds]
+    shown, claims = [j for j in judged if j.verdict.seeds], one_per_claim(judged)
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            outcomes = [j.verdict.outcome for j in one_per_claim(shown) if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in claims if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(outcomes)))
-            styled((label, "bold"), f": {len(outcomes)} claims: {counts}")
+            styled((label, "bold"), f": {counted(len(outcomes), 'claim')}: {counts}")
         decided = [j for j in shown if j.verdict.outcome != "not enough data"]
         shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
         if shown:
@@ -312,10 +315,10 @@ def show_report(judged: Sequence[Judged]) -> None:
             console.print("No verdict differs from the published one.")
     if shown:
         show_claims(shown)
-    if missing := sum(not j.verdict.seeds for j in judged):
+    if missing := sum(not j.verdict.seeds for j in claims):
         console.print(
-            f"{missing} {'claim lacks' if missing == 1 else 'claims lack'} finished runs; "
-            "the page lists them.",
+            f"{missing} of {counted(len(claims), 'claim')} {'lacks' if missing == 1 else 'lack'} "
+            "finished runs; the page lists them.",
             style="dim",
         )
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, isfinite, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recombine.core.score import Range
 
 
 def number(value: float | None) -> str:
@@ -21,6 +25,15 @@ def number(value: float | None) -> str:
     if abs(value) < 1e-3 or abs(value) >= 1e5:
         return f"{value:.1e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> counted(1, "claim"), counted(1200, "run")
+    ('1 claim', '1,200 runs')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def span(interval: Sequence[float] | None) -> str:
@@ -60,9 +73,7 @@ def measured(
     return value_, f"[{low}, {high}]"
 
 
-def averaged(
-    values: Sequence[float], runs: int, *, within: Sequence[float] | None = None
-) -> tuple[str, str]:
+def averaged(values: Sequence[float], runs: int, *, within: Range | None = None) -> tuple[str, str]:
     """Write the mean of a score; and its interval, with the number of runs if some lack the score.
 
     >>> averaged([1.0, 2.0, 3.0], 3), averaged([1.0, 2.0, 3.0], 5)
