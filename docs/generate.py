@@ -13,6 +13,7 @@ from recombine.core.claim import CLAIMS, interval
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import shelves
+from recombine.core.score import range_of
 from recombine.papers.brady2024.figures.objects import label, place_of
 from recombine.report.bibliography import own_papers
 from recombine.report.markdown import markdown
@@ -208,7 +209,8 @@ def ablation(records: Iterable[Record]) -> str:
         cells = [name, str(len(runs))]
         for score in columns.values():
             values = [r.scores[score] for r in runs if score in r.scores]
-            low, high = interval(values) if values else (0.0, 0.0)
+            within = range_of(score, "brady2024.objects")
+            low, high = interval(values, within=within) if values else (0.0, 0.0)
             mean = sum(values) / max(1, len(values))
             cells.append(f"{mean:.2f} [{low:.2f}, {high:.2f}]" if any(values) else "–")
         lines.append(f"| {' | '.join(cells)} |")

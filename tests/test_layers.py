@@ -33,7 +33,7 @@ CORE = (
     "boxes",
     "support",
 )
-CORE += ("sets", "shapes", "layouts", "task", "diagnostic", "experiment", "verdict", "claim")
+CORE += ("sets", "shapes", "layouts", "task", "diagnostic", "experiment", "formula", "claim")
 PAPERS = ("brady2024", "foresight", "liang2025", "lippl2025", "qian2025", "wiedemer2023")
 LAYERS = (
     *(f"core/{name}" for name in CORE),

@@ -14,7 +14,7 @@ from recombine.audits import disentanglement as d
 from recombine.audits import probes
 from recombine.audits.factors import read
 from recombine.audits.geometry import overlaps
-from recombine.audits.representation import _matrix
+from recombine.audits.representation import BELOW_CHANCE, _matrix
 from recombine.audits.standard import standardized
 
 GRID = np.array([(a, b) for a in range(5) for b in range(4)])
@@ -295,3 +295,19 @@ def test_codes_have_neither_unit_nor_origin():
     codes = np.concatenate([np.eye(3)[z[:, 0]], np.eye(3)[z[:, 1]]], axis=1)
     scores = representation(1e-9 * codes, {"a": z[:, 0], "b": z[:, 1]}).factors["a"]
     assert scores["decodability_held_out"].value == 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])
+def test_every_interval_contains_its_score_and_ends_where_the_score_does(noise):
+    """Between 0 and 1, or below 1 where a score may be below chance."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(4, size=(2, 200))
+    codes = np.stack([a, b, a + b], axis=1) + noise * rng.normal(size=(200, 3))
+    found = representation(codes, {"a": a, "b": b})
+    estimates = [*found.scores.items()]
+    estimates += [item for scores in found.factors.values() for item in scores.items()]
+    assert len(estimates) > 15
+    for name, e in estimates:
+        if np.isfinite(e.low):
+            assert e.low <= e.value <= e.high <= max(1.0, e.value), name
+            assert e.low >= min(0.0, e.value) or name in BELOW_CHANCE, name

@@ -262,13 +262,23 @@ def test_a_report_prints_claims_with_runs_and_counts_the_others(capsys, tmp_path
     table = " ".join(out.replace("│", " ").split())
     assert "shrunk to the slope" not in table  # needs five records, of which one is there
     assert "0 of" not in table
-    number = int(re.search(r"(\d+) claims? lacks? finished runs", table)[1])
-    assert number == len([c for c in CLAIMS.values() if c.experiment == "lippl2025.addition"])
+    number = len([c for c in CLAIMS.values() if c.experiment == "lippl2025.addition"])
+    everything = len([c for c in CLAIMS.values() if c.family == "lippl2025"])
+    assert f"{everything} of {everything} claims lack finished runs" in table
     call(capsys, "reproduce", "lippl2025.addition", "--records", tmp_path, "--workers", "1")
     monkeypatch.setattr(terminal, "MANY_CLAIMS", 0)
     _, out, _ = call(capsys, "report", "--records", tmp_path)
-    assert re.search(rf"Lippl & Stachenfeld 2025: {number} claims: {number} hold", out)
+    counts = f"{number} hold, {everything - number} without enough data"
+    assert f"Lippl & Stachenfeld 2025: {everything} claims: {counts}" in out
     assert "No verdict differs from the published one." in out
+    assert f"{everything - number} of {everything} claims lack finished runs" in out
+    # The list and the page, of one command or of both, have the same number of claims.
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(f"{everything} claims<") == 2
+    call(capsys, "reproduce", "lippl2025.addition", "--records", tmp_path, "--workers", "1")
+    assert (tmp_path / "report.html").read_text() == page
+    _, out, _ = call(capsys, "list")
+    assert f"\n{everything} claims: " in out
 
 
 BAD = {

@@ -63,6 +63,14 @@ def test_a_field_changes_every_run_of_a_claim(capsys, folder):
     records = json.loads(out)
     assert [r["config"]["decoder"] for r in records] == ["mlp", "cnn"]
     assert {r["config"]["steps"] for r in records} == {2}
+    _, _, err = call(capsys, "run", name, *FAST, "--records", folder)
+    commands = " ".join(err.split()).partition("Next: ")[2].partition("   (")[0].split(" && ")
+    both = [c for c in commands if c.startswith(f"recombine sweep {SQUARE} --size smoke")]
+    assert len(both) == 2  # one per model
+    assert ["--decoder cnn" in c for c in both] == [False, True]
+    assert all("--steps 2" in c for c in both)
+    _, _, err = call(capsys, "run", name, "--size", "smoke", "--records", folder)
+    assert f"Next: recombine reproduce {name} --size smoke" in " ".join(err.split())
 
 
 def test_a_failing_experiment_shows_its_last_frames_and_its_record(capsys, tmp_path):

@@ -1,5 +1,7 @@
 """Verdicts: intervals over seeds, and the outcomes that they decide."""
 
+from math import inf
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from recombine.core.error import Refused
 from recombine.core.outcome import FAILS, HOLDS, MISSING, OPEN
-from recombine.core.verdict import Verdict, decide, exact, interval
+from recombine.core.verdict import Verdict, decide, ends, exact, interval
 
 
 @given(st.lists(st.integers(-99_999, 99_999).map(lambda v: v / 1000), min_size=2, max_size=12))
@@ -87,30 +89,79 @@ def test_a_verdict_prints_as_one_line():
     assert str(Verdict(MISSING, why="no run")) == "not enough data (no run)"
 
 
-@given(
-    st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=9),
-)
-def test_intervals_of_shares_stay_within_0_and_1_and_around_the_mean(values):
-    low, high = interval(values, share=True)
-    mean = np.mean(values)
-    assert 0 <= low <= mean + 1e-12
-    assert mean - 1e-12 <= high <= 1
+RANGES = [(0.0, 1.0), (-0.5, 1.0), (0.0, inf), (-inf, 1.0), (-inf, inf)]
 
 
-def test_the_interval_of_a_share_is_students_on_the_logit_scale():
-    values = [0.944, 0.973, 1.0, 0.979, 1.0]
-    low, high = interval(values, share=True)
-    mean, half = np.mean(values), np.diff(interval(values))[0] / 2
-    middle, reach = np.log(mean / (1 - mean)), half / (mean * (1 - mean))
-    np.testing.assert_allclose(
-        np.log([low / (1 - low), high / (1 - high)]), [middle - reach, middle + reach]
+@pytest.mark.parametrize("within", RANGES)
+@given(data=st.data())
+def test_intervals_stay_within_the_range_and_around_the_mean(within, data):
+    low, high = max(within[0], -1e6), min(within[1], 1e6)
+    values = data.draw(
+        st.lists(st.floats(low, high, allow_subnormal=False), min_size=2, max_size=9)
     )
-    assert interval(values)[1] > 1 > high
+    first, last = interval(values, within=within)
+    mean = np.mean(values)
+    slack = 1e-9 * (1 + abs(mean))
+    assert within[0] <= first <= mean + slack
+    assert mean - slack <= last <= within[1]
+
+
+@pytest.mark.parametrize(
+    ("within", "scale"),
+    [
+        ((0.0, 1.0), lambda v: np.log(v / (1 - v))),
+        ((-0.5, 1.0), lambda v: np.log((v + 0.5) / (1 - v))),
+        ((0.0, inf), np.log),
+        ((-inf, 1.0), lambda v: -np.log(1 - v)),
+    ],
+)
+def test_the_interval_of_a_range_is_students_on_the_scale_that_ends_with_it(within, scale):
+    values = [0.944, 0.973, 1.0, 0.979, 1.0]
+    mean, half = np.mean(values), np.diff(interval(values))[0] / 2
+    slope = (scale(mean + 1e-7) - scale(mean - 1e-7)) / 2e-7
+    expected = [scale(mean) - half * slope, scale(mean) + half * slope]
+    np.testing.assert_allclose(scale(np.array(interval(values, within=within))), expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "within", "expected"),
+    [
+        (0.0, 0.1, (0.0, 1.0), (0.0, 0.1)),
+        (1.0, 0.1, (0.0, 1.0), (0.9, 1.0)),
+        (-0.01, 0.1, (0.0, 1.0), (-0.01, 0.09)),  # an estimate may leave the range
+        (0.5, 1e9, (0.0, 1.0), (0.0, 1.0)),
+        (0.5, inf, (0.0, inf), (-inf, inf)),
+        (1e-300, 1e9, (0.0, inf), (0.0, 1e-300 * np.exp(700.0))),
+    ],
+)
+def test_an_estimate_at_or_beyond_the_end_of_its_range_has_an_interval_too(
+    value, half, within, expected
+):
+    assert ends(value, half, within) == pytest.approx(expected)
+
+
+def test_a_share_is_decided_on_the_logit_scale():
+    values = [0.944, 0.973, 1.0, 0.979, 1.0]
+    assert interval(values)[1] > 1
     verdict = decide(values, above=0.9, what="accuracy", share=True)
-    assert verdict.interval == (low, high)
+    assert verdict.interval == interval(values, within=(0, 1))
     assert verdict.why == "accuracy, needed above 0.9 (logit interval)"
     with pytest.raises(Refused, match="needs values from 0 to 1"):
         decide([0.5] * 4 + [1.5], above=0, what="accuracy", share=True)
+
+
+@given(
+    st.lists(st.floats(0, 3, allow_subnormal=False), min_size=5, max_size=9),
+    st.floats(0, 3, allow_subnormal=False),
+    st.sampled_from(["above", "below"]),
+)
+def test_a_range_cuts_the_deciding_interval_and_changes_no_verdict(values, bound, side):
+    plain = decide(values, **{side: bound}, what="error")
+    cut = decide(values, **{side: bound}, what="error", within=(0, inf))
+    assert cut.interval == (max(plain.interval[0], 0), plain.interval[1])
+    assert (cut.outcome, cut.value) == (plain.outcome, plain.value) or bound == 0
+    with pytest.raises(Refused, match="needs values from 0 to inf for 'error'"):
+        decide([-0.1, *values], **{side: bound}, what="error", within=(0, inf))
 
 
 def test_an_inconclusive_verdict_says_how_many_seeds_would_decide():

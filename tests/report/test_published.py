@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from recombine.core.claim import FAILS, HOLDS, Verdict
+from recombine.core.claim import CLAIMS, FAILS, HOLDS, MISSING, Verdict
 from recombine.report.published import Published, published
 from recombine.runs.judge import Judged, one_per_claim
 
@@ -40,3 +40,14 @@ def test_a_claim_judged_at_two_sizes_counts_once(ours):
     paper, quick = replace(ours, size="paper"), ours
     assert one_per_claim([paper, quick]) == one_per_claim([quick, paper]) == [quick]
     assert one_per_claim([paper]) == [paper]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_decided_verdict_counts_before_one_without_data_and_quick_before_other_sizes(order):
+    claim = next(iter(CLAIMS.values()))
+    verdicts = [("smoke", MISSING), ("quick", MISSING), ("paper", FAILS)]
+    judged = [Judged(claim, verdicts[i][0], Verdict(verdicts[i][1])) for i in order]
+    (one,) = one_per_claim(judged)
+    assert one.size == "paper"
+    (one,) = one_per_claim([*judged, Judged(claim, "quick", Verdict(HOLDS))])
+    assert (one.size, one.verdict.outcome) == ("quick", HOLDS)

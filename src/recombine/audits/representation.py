@@ -18,13 +18,16 @@ from recombine.audits.factors import Factors, read
 from recombine.audits.sample import array_of, check_finite
 from recombine.audits.standard import order_of, oriented, standardized
 from recombine.core.error import Refused
+from recombine.core.score import AT_MOST_1, UNIT
 from recombine.core.show import shown
+from recombine.core.verdict import ends
 from recombine.tables.conjunctions import Array
 from recombine.tables.lists import finite, text_table
 from recombine.tables.table import generator
 
 GROUPS = 8  # groups of combinations for the jackknife
 LEVEL = 0.95
+BELOW_CHANCE = ("decodability_held_out", "decodability_seen", "additivity_held_out")  # if negative
 PUBLISHED = ("mig", "sap", "completeness", "explicitness")  # also reported as means over factors
 
 MEANING = {
@@ -196,12 +199,13 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     enough = len(z.cells) >= GROUPS
     parts = [measured(group != g) for g in range(GROUPS)] if enough else []
     estimates = {
-        name: _jackknife(value, [part[name] for part in parts]) for name, value in whole.items()
+        name: _jackknife(name, value, [part[name] for part in parts])
+        for name, value in whole.items()
     }
     single = {name: e[0] for name, e in estimates.items() if np.ndim(whole[name]) == 0}
     each = {name: e for name, e in estimates.items() if np.ndim(whole[name])}
     for name in PUBLISHED:
-        single[name] = _jackknife(whole[name].mean(), [p[name].mean() for p in parts])[0]
+        single[name] = _jackknife(name, whole[name].mean(), [p[name].mean() for p in parts])[0]
     return Representation(
         len(x),
         x.shape[1],
@@ -214,8 +218,12 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     )
 
 
-def _jackknife(value: Array | float, parts: list[Any]) -> list[Estimate]:
-    """Jackknife interval of each score, from its values without one group each."""
+def _jackknife(name: str, value: Array | float, parts: list[Any]) -> list[Estimate]:
+    """Jackknife interval of each score, from its values without one group each.
+
+    Scores from 0 to 1 have it on the logit scale, and others on the log scale of what is missing.
+    """
+    within = AT_MOST_1 if name in BELOW_CHANCE else UNIT
     values = np.atleast_1d(value)
     if not parts:
         return [Estimate(float(v), np.nan, np.nan) for v in values]
@@ -224,7 +232,7 @@ def _jackknife(value: Array | float, parts: list[Any]) -> list[Estimate]:
     sd = np.sqrt((g - 1) / g * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
     half = student.ppf(0.5 + LEVEL / 2, g - 1) * sd
     return [
-        Estimate(float(v), float(v - h), float(min(v + h, 1.0)))  # no score exceeds 1
+        Estimate(float(v), *ends(float(v), float(h), within))
         for v, h in zip(values, half, strict=True)
     ]
 

@@ -177,6 +177,7 @@ def reproduce(words: list[str]) -> int:
     """Run all that the claims of a paper, or single claims, need; judge them and write a report."""
     from recombine.cli.options import ReproduceOptions
     from recombine.cli.terminal import progress, say, show_failures, warn
+    from recombine.report.numbers import counted
     from recombine.runs.store import Store
     from recombine.runs.sweep import check_kept, run_jobs
 
@@ -193,8 +194,8 @@ def reproduce(words: list[str]) -> int:
     with _executor(options) as (executor, workers):
         records, jobs = _plan(claims, options, store, workers, warn)
         say(
-            f"{len(claims)} claims at size {options.size}: "
-            f"{len(records)} runs done, {sum(len(j.seeds) for j in jobs)} to do"
+            f"{counted(len(claims), 'claim')} at size {options.size}: "
+            f"{counted(len(records), 'run')} done, {sum(len(j.seeds) for j in jobs)} to do"
         )
         with progress(" ".join(names[:1]) or "all papers", quiet=options.json) as watch:
             records += run_jobs(jobs, executor, watch)
@@ -323,10 +324,11 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
 
     path = options.page or options.records / "report.html"
     records = list(store.records(note))
-    judged = judge_all(records, names)
+    everything = judge_all(records)
+    judged = [j for j in everything if names is None or j.claim.name in names]
     if (before := runs_of(path)) > len(records):
         warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
-    write(path, page(store, records, judged, path, note))
+    write(path, page(store, records, everything, path, note))
     if options.markdown:
         write(options.markdown, markdown(judged))
     if options.json:

@@ -129,16 +129,24 @@ def command(experiment: Experiment, cfg: Any, size: str) -> list[str]:
 
 
 def next_step(
-    experiment: Experiment, cfg: Any, options: RunOptions, claims: Sequence[Claim]
+    experiment: Experiment, configs: Sequence[Any], options: RunOptions, claims: Sequence[Claim]
 ) -> str:
-    """Return the next command after one run: its claim, or five seeds of the same config."""
+    """Return the next command after one seed: the claim of these configs, or five seeds of each."""
+    from recombine.report.conditions import configured, key_of
+    from recombine.runs.record import jsonable
+
     size, records = options.size, str(options.records)
     where = [] if records == "runs" else ["--records", records]
     where += ["--plugin", *options.plugin] if options.plugin else []
+    keys = {key_of(jsonable(cfg), experiment) for cfg in configs}
     for claim in claims:
-        if any(experiment.configure(size, **run) == cfg for run in claim.runs(size).values()):
+        if keys <= {key for _, _, key in configured(claim, size)}:
             sizes = [] if size == "quick" else ["--size", size]
             words = ["recombine", "reproduce", claim.name, *sizes, *where]
             return f"Next: {shlex.join(words)}   (the claim that this run belongs to)"
-    words = ["recombine", "sweep", experiment.name, *command(experiment, cfg, size), *where]
-    return f"Next: {shlex.join([*words, '--seeds', '5'])}   (one seed decides nothing)"
+    sweeps = [
+        ["recombine", "sweep", experiment.name, *command(experiment, cfg, size), *where]
+        for cfg in configs
+    ]
+    lines = dict.fromkeys(shlex.join([*words, "--seeds", "5"]) for words in sweeps)
+    return f"Next: {' && '.join(lines)}   (one seed decides nothing)"

@@ -61,8 +61,7 @@ def run(words: list[str]) -> int:
     if not options.json:
         say(f"Record: {Store(options.records).path(records[-1])}")
         related = [c for c in CLAIMS.values() if c.experiment == experiment.name]
-        claims, cfg = [claim] if claim else related, next(iter(configs.values()))
-        say(next_step(experiment, cfg, options, claims))
+        say(next_step(experiment, [*configs.values()], options, [claim] if claim else related))
     return 0
 
 

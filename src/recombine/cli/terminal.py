@@ -213,6 +213,8 @@ def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """Print the papers with their experiments, then the names of tasks, models and diagnostics."""
+    from recombine.report.numbers import counted
+
     columns = width()
 
     def lines(text: str, indent: str = "") -> str:
@@ -222,7 +224,7 @@ def show_overview(
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
         tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
-        styled(f"{claims[paper['name']]} claims{tally}")
+        styled(f"{counted(claims[paper['name']], 'claim')}{tally}")
         styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
@@ -286,7 +288,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     """Print one row per config: means and intervals over seeds."""
     from rich.table import Table
 
-    from recombine.core.score import is_share
+    from recombine.core.score import range_of
     from recombine.report.columns import short_list
     from recombine.report.conditions import varying
     from recombine.report.numbers import averaged
@@ -301,7 +303,7 @@ def show_sweep(records: Sequence[Record]) -> None:
     for r in done:
         groups.setdefault(repr([r.config.get(name) for name in fields]), []).append(r)
     names = short_list(score_names(done), experiment)
-    shares = [is_share(name, experiment) for name in names]
+    ranges = [range_of(name, experiment) for name in names]
     table = Table(box=None)
     undefined = False
     for column in [*fields, "seeds"]:
@@ -312,8 +314,8 @@ def show_sweep(records: Sequence[Record]) -> None:
         values = [plain(str(group[0].config.get(name))) for name in fields]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
-            " ".join(averaged(seeds, len(group), share=share)).strip()
-            for seeds, share in zip(columns, shares, strict=True)
+            " ".join(averaged(seeds, len(group), within=within)).strip()
+            for seeds, within in zip(columns, ranges, strict=True)
         ]
         undefined |= not all(columns)
         table.add_row(*values, str(len(group)), *cells)
@@ -325,18 +327,19 @@ def show_sweep(records: Sequence[Record]) -> None:
 def show_report(judged: Sequence[Judged]) -> None:
     """Print the claims that have finished runs; of many, only those that differ from published."""
     from recombine.report.bibliography import papers
+    from recombine.report.numbers import counted
     from recombine.report.outcomes import tally
     from recombine.report.published import published
     from recombine.runs.judge import one_per_claim
 
-    shown = [j for j in judged if j.verdict.seeds]
+    shown, claims = [j for j in judged if j.verdict.seeds], one_per_claim(judged)
     console = out()
     if len(shown) > MANY_CLAIMS:
         for family in dict.fromkeys(j.claim.family for j in shown):
-            outcomes = [j.verdict.outcome for j in one_per_claim(shown) if j.claim.family == family]
+            outcomes = [j.verdict.outcome for j in claims if j.claim.family == family]
             label = papers()[family].label if family in papers() else plain(family)
             counts = ", ".join(map(str, tally(outcomes)))
-            styled((label, "bold"), f": {len(outcomes)} claims: {counts}")
+            styled((label, "bold"), f": {counted(len(outcomes), 'claim')}: {counts}")
         decided = [j for j in shown if j.verdict.outcome != "not enough data"]
         shown = [j for j in decided if published().agreement(j) not in ("", "agrees")]
         if shown:
@@ -345,10 +348,10 @@ def show_report(judged: Sequence[Judged]) -> None:
             console.print("No verdict differs from the published one.")
     if shown:
         show_claims(shown)
-    if missing := sum(not j.verdict.seeds for j in judged):
+    if missing := sum(not j.verdict.seeds for j in claims):
         console.print(
-            f"{missing} {'claim lacks' if missing == 1 else 'claims lack'} finished runs; "
-            "the page lists them.",
+            f"{missing} of {counted(len(claims), 'claim')} {'lacks' if missing == 1 else 'lack'} "
+            "finished runs; the page lists them.",
             style="dim",
         )
 

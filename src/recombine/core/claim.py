@@ -23,12 +23,13 @@ import numpy as np
 
 from recombine.core.error import Refused, nearest
 from recombine.core.experiment import EXPERIMENTS
+from recombine.core.formula import combine, declared_range, terms
 from recombine.core.outcome import FAILS as FAILS
 from recombine.core.outcome import HOLDS as HOLDS
 from recombine.core.outcome import MISSING as MISSING
 from recombine.core.outcome import OPEN as OPEN
 from recombine.core.registry import F, enter, first_line, registry
-from recombine.core.score import is_share
+from recombine.core.score import Range, is_share
 from recombine.core.space import Array, Numbers
 from recombine.core.verdict import LEAST as LEAST
 from recombine.core.verdict import Verdict as Verdict
@@ -177,7 +178,12 @@ class Rule:
         if self.exact:
             return exact(float(np.ravel(values)[0]), above=above, below=below, what=self.what)
         return decide(
-            np.asarray(values), above=above, below=below, what=self.what, share=self.share
+            np.asarray(values),
+            above=above,
+            below=below,
+            what=self.what,
+            share=self.share,
+            within=self.within,
         )
 
     @property
@@ -186,6 +192,13 @@ class Rule:
         if callable(self.score) or self.compare or self.log10 or len(terms(self.score)) > 1:
             return False
         return is_share(self.score, self.experiment)
+
+    @property
+    def within(self) -> Range | None:
+        """The range of the deciding number, by the declarations of its scores."""
+        if callable(self.score) or self.log10:
+            return None
+        return declared_range(self.score, self.compare, self.experiment)
 
     def values(self, records: Iterable[Scored]) -> Array:
         """Evaluate the score in order of seed."""
@@ -197,26 +210,6 @@ class Rule:
             for part in (parts[0], parts[2])
         )
         return combine(a, parts[1], b)
-
-
-def terms(expression: str | Values) -> list[str]:
-    """Split "a", "a / b" or "a - b" into words, and a function into none; refuse anything else.
-
-    >>> terms("mse_ood / mse_id")
-    ['mse_ood', '/', 'mse_id']
-    """
-    if callable(expression):
-        return []
-    words = expression.split(" ")
-    if len(words) == 1 or (len(words) == 3 and words[1] in ("/", "-") and all(words)):
-        return words
-    raise Refused(f"A claim needs one name, 'a / b' or 'a - b'; got {expression!r}.")
-
-
-def combine(a: Array | np.float64, operator: str, b: Array | np.float64) -> Array:
-    """Divide or subtract, seed by seed."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # `decide` refuses what is not finite
-        return np.asarray(a / b if operator == "/" else a - b)
 
 
 class Fields(TypedDict, total=False):

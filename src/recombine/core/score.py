@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import inf
 from typing import Literal, get_args
 
 from recombine.core.error import Refused, nearest
 from recombine.core.registry import registry, shelves
 
 Better = Literal["lower", "higher", ""]
+Range = tuple[float, float]  # of a score; an end may be infinite
+UNIT: Range = (0.0, 1.0)
+POSITIVE: Range = (0.0, inf)  # errors
+AT_MOST_1: Range = (-inf, 1.0)  # R²
 Draw = Literal["number", "map", "curve", "matrix", "images", "none"]
 ACRONYMS = {"r2": "R²", "j_ari": "J-ARI", "knn": "kNN"}
 ACRONYMS |= {name: name.upper() for name in ("jis", "sis", "mse", "mlp", "cnn", "auroc")}
@@ -34,7 +39,10 @@ class Score:
       the name's `*` matched
     - per: the score that a map is divided by for drawing, such as `"blank_*"`: `blank_id` where
       the support is, `blank_ood` elsewhere
-    - share: whether it is a share of cases, such as an accuracy; its intervals stay within [0, 1]
+    - within: the range that its values, and their intervals, cannot leave: `(0, math.inf)` of an
+      error, `(-math.inf, 1)` of an R²
+    - share: whether it is a share of cases, such as an accuracy: within `(0, 1)`, and claims on it
+      are decided by an interval on the logit scale
     - summary: whether tables that have room for a few scores show it
     """
 
@@ -45,6 +53,7 @@ class Score:
     draw: Draw = "number"
     beside: tuple[str, ...] = ()
     per: str = ""
+    within: Range | None = None
     share: bool = False
     summary: bool = False
     title: str = ""
@@ -55,6 +64,14 @@ class Score:
         for field, known in (("better", get_args(Better)), ("draw", get_args(Draw))):
             if (value := getattr(self, field)) not in known:
                 raise nearest(f"{field}= of Score({self.name!r}) called", str(value), known)
+        if self.share and self.within is None:
+            object.__setattr__(self, "within", UNIT)
+        low, high = self.within or UNIT
+        if not low < high or (self.share and self.within != UNIT):
+            raise Refused(
+                f"within= of Score({self.name!r}) needs (low, high) with low < high, and (0, 1) of "
+                f"a share; got {self.within!r}."
+            )
 
     def matches(self, name: str) -> bool:
         """Return whether this declares an output called `name`."""
@@ -96,6 +113,12 @@ def is_share(name: str, experiment: str = "") -> bool:
     """Return whether a score is declared as a share of cases."""
     score = schema(name, experiment)
     return score is not None and score.share
+
+
+def range_of(name: str, experiment: str = "") -> Range | None:
+    """Return the declared range of a score; None if it has none."""
+    score = schema(name, experiment)
+    return score.within if score else None
 
 
 def schema(name: str, experiment: str = "") -> Score | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import exp, inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
 
 from recombine.core.error import Refused
 from recombine.core.outcome import FAILS, HOLDS, MISSING, OPEN
+from recombine.core.score import UNIT, Range
 from recombine.core.show import shown
 from recombine.core.space import Array, Numbers
 
@@ -54,16 +55,16 @@ class Verdict:
         return f"{self.outcome}{number}{seeds}{f' ({self.why})' * bool(self.why)}"
 
 
-def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
+def interval(values: Numbers, *, within: Range | None = None) -> tuple[float, float]:
     """Student's 95 % interval of a mean; where all values are equal, it is that value.
 
-    For a share, such as an accuracy, the interval is Student's on the logit scale (by the delta
-    method), so that it stays within 0 and 1.
+    The interval of values that have a range is Student's on a log or logit scale (by the delta
+    method), so that it stays within.
 
     >>> low, high = interval([1.0, 2.0, 3.0])
     >>> round(low, 3), round(high, 3)
     (-0.484, 4.484)
-    >>> low, high = interval([0.94, 0.97, 1.0], share=True)
+    >>> low, high = interval([0.94, 0.97, 1.0], within=(0, 1))
     >>> round(low, 3), round(high, 3)
     (0.714, 0.998)
     """
@@ -72,19 +73,59 @@ def interval(values: Numbers, *, share: bool = False) -> tuple[float, float]:
         return (float("-inf"), float("inf"))
     if (v == v[0]).all():  # their mean may be rounded to another number
         return (float(v[0]), float(v[0]))
-    return _interval(float(v.mean()), float(v.std(ddof=1)), len(v), share=share)
+    return ends(float(v.mean()), _half(float(v.std(ddof=1)), len(v)), within)
 
 
-def _interval(mean: float, deviation: float, n: int, *, share: bool) -> tuple[float, float]:
-    """Student's 95 % interval from the mean and standard deviation of n values."""
-    # Imported here because it is slow and `list` does not need it.
-    from scipy.special import expit, logit, stdtrit
+def _half(deviation: float, n: int) -> float:
+    """Half the width of Student's 95 % interval, from the standard deviation of n values."""
+    from scipy.special import stdtrit  # imported here: it is slow, and `list` does not need it
 
-    half = float(stdtrit(n - 1, 0.975) * deviation) / sqrt(n)
-    if share and 0 < mean < 1:
-        middle, half = logit(mean), half / (mean * (1 - mean))
-        return (float(expit(middle - half)), float(expit(middle + half)))
-    return (mean - half, mean + half)
+    return float(stdtrit(n - 1, 0.975) * deviation) / sqrt(n)
+
+
+def ends(value: float, half: float, within: Range | None = None) -> tuple[float, float]:
+    """Return an estimate's interval: `value ± half`, on a scale that ends where its range does.
+
+    The scale is the log of the distance to one end, or the logit between two. An estimate at an
+    end, or beyond it, has the plain interval, cut there.
+
+    >>> ends(0.5, 0.25), ends(0.5, 0.25, (0.0, inf))
+    ((0.25, 0.75), (0.3032653298563167, 0.8243606353500641))
+    >>> ends(0.5, 0.5, (0.0, 1.0)), ends(0.0, 0.25, (0.0, 1.0))
+    ((0.11920292202211755, 0.8807970779778824), (0.0, 0.25))
+    """
+    if within is None or not isfinite(half):
+        return (value - half, value + half)
+    low, high = within
+    if not low < value < high:
+        return (max(value - half, min(low, value)), min(value + half, max(high, value)))
+    below, above = value - low, high - value
+    if isfinite(below) and isfinite(above):
+        reach, width = _exp(half * (below + above) / (below * above)), below + above
+        return (
+            low + width * below / (below + above * reach),
+            low + width * below * reach / (below * reach + above),
+        )
+    if isfinite(below):
+        return (low + below * exp(-half / below), low + below * _exp(half / below))
+    if isfinite(above):
+        return (high - above * _exp(half / above), high - above * exp(-half / above))
+    return (value - half, value + half)
+
+
+def _exp(exponent: float) -> float:
+    return exp(min(exponent, 700.0))  # the largest that is a finite number
+
+
+def _deciding(mean: float, half: float, share: bool, within: Range | None) -> tuple[float, float]:
+    """Return the interval that decides: as fixed before the runs, and never beyond the range.
+
+    Cutting Student's interval at the ends of a range changes no verdict on bounds within it.
+    """
+    if share:
+        return ends(mean, half, UNIT)
+    low, high = within or (-inf, inf)
+    return (max(mean - half, low), min(mean + half, high))
 
 
 def decide(
@@ -94,6 +135,7 @@ def decide(
     below: float | None = None,
     what: str,
     share: bool = False,
+    within: Range | None = None,
 ) -> Verdict:
     """Decide by a mean over seeds: the whole interval must lie on one side of the bounds.
 
@@ -104,7 +146,8 @@ def decide(
     - above, below: the claim holds if the interval lies within these bounds, and does not hold if
       it lies entirely beyond one of them; an interval across a bound is inconclusive
     - what: describes the number
-    - share: values are shares of cases, such as accuracies; the interval stays within 0 and 1
+    - share: values are shares of cases, such as accuracies: the interval is on the logit scale
+    - within: range of the values; Student's interval is cut at its ends
     """
     v = _numbers(values, what)
     limits = {"above": above, "below": below}
@@ -125,12 +168,18 @@ def decide(
             f"decide() needs finite numbers to judge {what!r}; got {bad} among {len(v)}. Look for "
             "a division by zero or a failed run."
         )
-    if share and not ((v >= 0) & (v <= 1)).all():
+    if (limits_of := UNIT if share else within) and (
+        not ((v >= limits_of[0]) & (v <= limits_of[1])).all()
+    ):
         raise Refused(
-            f"decide(share=True) needs values from 0 to 1 for {what!r}; got {v.tolist()}."
+            f"decide() needs values from {limits_of[0]:g} to {limits_of[1]:g} for {what!r}; got "
+            f"{v.tolist()}."
         )
     criterion = f"{what}, needed {' and '.join(bounds)}"
-    low, high = interval(v, share=share)
+    low, high = interval(v)
+    if -inf < low < high:
+        half = _half(float(v.std(ddof=1)), len(v))
+        low, high = _deciding(float(v.mean()), half, share, within)
     if share and low < high:
         criterion += " (logit interval)"
     mean = None if not len(v) else low if low == high else float(v.mean())
@@ -139,7 +188,7 @@ def decide(
         return Verdict(MISSING, mean, None, len(v), why, above, below)
     outcome, why = _outcome(low, high, above, below), criterion
     if outcome == OPEN:
-        why += f"; the interval crosses the bound; {_seeds_needed(v, above, below, share)}"
+        why += f"; the interval crosses the bound; {_seeds_needed(v, above, below, share, within)}"
     return Verdict(outcome, mean, (low, high), len(v), why, above, below)
 
 
@@ -165,7 +214,13 @@ def _numbers(values: Numbers, what: str) -> Array:
     return v
 
 
-def _seeds_needed(values: Array, above: float | None, below: float | None, share: bool) -> str:
+def _seeds_needed(
+    values: Array,
+    above: float | None,
+    below: float | None,
+    share: bool,
+    within: Range | None = None,
+) -> str:
     """Say how many seeds would decide, if their mean and deviation stayed those of `values`.
 
     >>> _seeds_needed(np.array([0.0, 0.5, 1.0, 0.2, 0.8]), 0.4, None, share=False)
@@ -174,7 +229,8 @@ def _seeds_needed(values: Array, above: float | None, below: float | None, share
     mean, deviation = float(values.mean()), float(values.std(ddof=1))
 
     def decides(n: int) -> bool:
-        return _outcome(*_interval(mean, deviation, n, share=share), above, below) != OPEN
+        deciding = _deciding(mean, _half(deviation, n), share, within)
+        return _outcome(*deciding, above, below) != OPEN
 
     if not decides(MOST):
         return f"over {MOST} seeds would be needed"

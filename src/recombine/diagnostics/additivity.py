@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
-from recombine.core.score import Score
+from recombine.core.score import UNIT, Score
 
 
 def additive_share(table: NDArray[np.float64]) -> float:
@@ -25,8 +25,11 @@ def additive_share(table: NDArray[np.float64]) -> float:
         "additive_ood",
         "share of the outputs' variance on held-out cells that is a sum over factors",
         unit="share of variance",
+        within=UNIT,
     ),
-    Score("additive_truth", "the same share for the targets", unit="share of variance"),
+    Score(
+        "additive_truth", "the same share for the targets", unit="share of variance", within=UNIT
+    ),
 )
 def additivity(observed: Observed) -> Measured:
     """Additive share of the outputs over the held-out cells, next to that of the targets.

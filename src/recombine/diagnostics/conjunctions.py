@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.theory.conjunction import conjunctions, indicators
 from recombine.theory.kernel import Subset
 
@@ -144,7 +144,10 @@ def _numbers(observed: Observed) -> tuple[AnyArray, AnyArray] | None:
     ),
     Score("offset_ood", "offset of held-out outputs against targets; 0 is perfect"),
     Score(
-        "bend_ood", "root mean square distance of held-out outputs from that line", better="lower"
+        "bend_ood",
+        "root mean square distance of held-out outputs from that line",
+        better="lower",
+        within=POSITIVE,
     ),
 )
 def slope(observed: Observed) -> Measured:

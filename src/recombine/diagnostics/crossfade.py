@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, Score
 from recombine.core.space import Array
 from recombine.diagnostics.risk import blank
 
@@ -103,8 +103,8 @@ def apart(a: Array, b: Array) -> Array:
     return np.minimum(gap, 360.0 - gap)
 
 
-_distance = partial(Score, unit="of a blank image's")
-_r2 = partial(Score, unit="share of variance")
+_distance = partial(Score, unit="of a blank image's", within=POSITIVE)
+_r2 = partial(Score, unit="share of variance", within=AT_MOST_1)
 
 
 @diagnostic(
@@ -163,8 +163,9 @@ def crossfade(observed: Observed) -> Measured:
         "mean error of the angle whose true image is closest to a held-out output",
         unit="degrees",
         better="lower",
+        within=POSITIVE,
     ),
-    Score("angle_error_fade", "the same error for the cross-fade", unit="degrees"),
+    Score("angle_error_fade", "the same error for the cross-fade", unit="degrees", within=POSITIVE),
 )
 def angle(observed: Observed) -> Measured:
     """Error of the angle that held-out outputs show, next to that of the cross-fade.

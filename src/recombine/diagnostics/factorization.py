@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused, nearest
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, UNIT, Score
 from recombine.core.space import Array
 from recombine.diagnostics.risk import blank_error
 from recombine.diagnostics.transport import INPUT, OUTPUT, grams, on_grid
@@ -192,7 +192,12 @@ _by_layer = partial(Score, beside=("kernel_layers",))
         for way, (about, unit) in LAYERS.items()
     ),
     *(
-        Score(f"kernel_{way}_*", about.format("a layer's"), unit)
+        Score(
+            f"kernel_{way}_*",
+            about.format("a layer's"),
+            unit,
+            within=POSITIVE if way == "rank" else UNIT,
+        )
         for way, (about, unit) in LAYERS.items()
     ),
 )
@@ -233,7 +238,7 @@ def factorization(observed: Observed) -> Measured:
 
 @diagnostic(
     *(
-        Score(f"{kind}_{name}", about.format(kind))
+        Score(f"{kind}_{name}", about.format(kind), within=AT_MOST_1 if name == "r2" else POSITIVE)
         for kind in get_args(Kind)
         for name, about in FITS.items()
     )
@@ -263,6 +268,7 @@ def kernel_fits(observed: Observed) -> Measured:
         "kernel_risk_ood",
         "held-out error of a kernel that depends only on which factors two cells share",
         unit="of a constant answer's",
+        within=POSITIVE,
     )
 )
 def kernel_risk(observed: Observed) -> Measured:

@@ -17,7 +17,7 @@ from torch.func import jacrev, vmap
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
-from recombine.core.score import Score
+from recombine.core.score import UNIT, Score
 from recombine.core.space import Array, Mask
 from recombine.diagnostics.modularity import clusters, eigengap, laplacian, matrices, similarity
 from recombine.maps.chain import layers_of
@@ -156,10 +156,12 @@ def collapsed(weights: list[Array], k: int, live: list[Mask] | None = None) -> l
 
 
 @diagnostic(
-    Score("purity", "share of a unit's signal that serves one function", better="higher"),
+    Score(
+        "purity", "share of a unit's signal that serves one function", better="higher", within=UNIT
+    ),
     Score("collapsed_gap", "least collapsed eigengap between hidden layers", better="higher"),
     Score("collapsed_gap_live", "the same over units that are alive", better="higher"),
-    Score("dead_share", "share of hidden units that send almost no signal"),
+    Score("dead_share", "share of hidden units that send almost no signal", within=UNIT),
     Score("modules_*", "module of each unit of a hidden layer, -1 for dead ones", draw="none"),
 )
 def functional_modularity(observed: Observed) -> Measured:

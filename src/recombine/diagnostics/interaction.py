@@ -19,7 +19,7 @@ from torch.func import vmap
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic, predict
 from recombine.core.error import Refused, nearest
-from recombine.core.score import Score
+from recombine.core.score import UNIT, Score
 from recombine.core.show import shown
 from recombine.core.space import Array, Space
 from recombine.diagnostics.shares import Measurement, Share, by_differences, by_exact, by_probes
@@ -310,8 +310,11 @@ MOST = 64  # points of a task at which the diagnostic measures
         "interaction_?",
         "share of the outputs' change that interactions of this order or below do not explain",
         unit="share of change",
+        within=UNIT,
     ),
-    Score("interaction_?_truth", "the same share for the targets", unit="share of change"),
+    Score(
+        "interaction_?_truth", "the same share for the targets", unit="share of change", within=UNIT
+    ),
 )
 def interaction(observed: Observed) -> Measured:
     """Interaction between factors in the model's output, next to that of the target.

@@ -19,7 +19,7 @@ from torch import nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
-from recombine.core.score import Score
+from recombine.core.score import UNIT, Score
 from recombine.core.space import Array
 from recombine.maps.chain import layers_of
 
@@ -254,12 +254,14 @@ _higher = partial(Score, better="higher")
         "modularity_real",
         "share of layers whose eigengap exceeds 97.5 % of shuffles",
         unit="share of layers",
+        within=UNIT,
     ),
     Score(
         "modularity_cross",
         "mean share of absolute weight between modules",
         unit="share of weight",
         better="lower",
+        within=UNIT,
     ),
     Score("modularity_suggested", "mean number of modules before the largest gap", unit="modules"),
     Score("modularity_spectrum_*", "eigenvalues of a layer's Laplacian", draw="curve"),

@@ -5,7 +5,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 
 
 def squared_error(
@@ -44,15 +44,17 @@ def variance(targets: Shaped[Tensor, "n *shape"]) -> float:
         unit="of a constant answer's",
         better="lower",
         summary=True,
+        within=POSITIVE,
     ),
     Score(
         "relative_*",
         "mean squared error divided by the variance of the targets of all combinations",
         unit="of the targets' variance",
         better="lower",
+        within=POSITIVE,
     ),
-    Score("mse_*", "mean squared error", better="lower"),
-    Score("blank_*", "mean squared error of a constant answer"),
+    Score("mse_*", "mean squared error", better="lower", within=POSITIVE),
+    Score("blank_*", "mean squared error of a constant answer", within=POSITIVE),
 )
 def risk(observed: Observed) -> Measured:
     """Mean squared error inside and outside the support, raw and relative to constant answers.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, Score
 from recombine.core.space import Array
 
 RIDGE = 1e-9  # share of the trace; for images that are equal on one half of the pixels
@@ -75,7 +75,7 @@ def superposed(
     return Explained(*explained)
 
 
-_r2 = partial(Score, unit="share of variance")
+_r2 = partial(Score, unit="share of variance", within=AT_MOST_1)
 
 
 @diagnostic(

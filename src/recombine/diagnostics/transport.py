@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
 from recombine.core.error import Refused
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.space import Array
 from recombine.diagnostics.kernels import all_features, calls, hooked
 
@@ -227,6 +227,7 @@ _by_layer = partial(Score, beside=("transport_layers",))
         "volume_ratio_*",
         "volume of held-out cells divided by that of seen cells in a layer",
         unit="of seen cells",
+        within=POSITIVE,
     ),
     Score("transport_layers", "names of the layers", draw="none"),
     _by_layer(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recombine.core.diagnostic import Measured, Observed, diagnostic
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, Score
 from recombine.core.space import Points, Space
 from recombine.diagnostics.risk import ERROR_MAP, squared_error, variance
 
@@ -56,8 +56,9 @@ def _shown(observed: Observed) -> Observed:
         unit="share of variance",
         better="higher",
         summary=True,
+        within=AT_MOST_1,
     ),
-    Score("variance_*", "variance of the targets, averaged over outputs"),
+    Score("variance_*", "variance of the targets, averaged over outputs", within=POSITIVE),
 )
 def explained(observed: Observed) -> Measured:
     """Variance-weighted R² on seen, on held-out and on all query points.

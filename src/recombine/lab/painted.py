@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.lab.state import Net, State, parse
 
 if TYPE_CHECKING:
@@ -84,15 +84,20 @@ UNIT = "1 = best constant output"
     smoke={"levels": 6, "shown": "fffffc3cc0", "steps": 20, "width": 8, "depth": 1},
     family="lab",
     scores=[
-        Score("error_id", "error on training combinations", unit=UNIT, better="lower"),
+        Score(
+            "error_id", "error on training combinations", unit=UNIT, better="lower", within=POSITIVE
+        ),
         Score(
             "error_ood",
             "error on held-out combinations",
             unit=UNIT,
             better="lower",
             summary=True,
+            within=POSITIVE,
         ),
-        Score("kernel_ood", "the kernel's error on held-out combinations", unit=UNIT),
+        Score(
+            "kernel_ood", "the kernel's error on held-out combinations", unit=UNIT, within=POSITIVE
+        ),
         Score("error_map", "error at every combination", draw="map", beside=("support",)),
         Score("support", "training combinations", draw="none"),
     ],

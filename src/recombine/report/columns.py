@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from recombine.core.claim import Claim, Rule, terms
+from recombine.core.claim import Claim, Rule
+from recombine.core.formula import terms
 from recombine.core.score import Score, schema, spelled
 from recombine.report.chart import strip, strip_axis
 from recombine.report.conditions import Condition
@@ -54,7 +55,7 @@ def columns(
         cells = [
             (
                 [
-                    (kind, *averaged(c.values(name), len(c.done), share=score.share))
+                    (kind, *averaged(c.values(name), len(c.done), within=score.within))
                     for kind, name in sides
                     if c.done
                 ],

@@ -12,7 +12,8 @@ HEAD = """\
 # Claims
 
 Each row is one sentence of a paper (or of our own, under *foresight*) and what we measured: a mean
-over seeds with its 95 % interval (Student's; on the logit scale for shares and accuracies). A claim
+over seeds with its 95 % interval (Student's, cut at the ends of the score's range; on the logit
+scale for shares and accuracies). A claim
 holds, or does not hold, when the whole interval lies on one side of its bound; it is inconclusive
 when the interval crosses it.
 An inconclusive claim may have a second stage of 15 further seeds, which are judged alone; both

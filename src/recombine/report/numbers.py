@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, isfinite, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recombine.core.score import Range
 
 
 def number(value: float | None) -> str:
@@ -21,6 +25,15 @@ def number(value: float | None) -> str:
     if abs(value) < 1e-3 or abs(value) >= 1e5:
         return f"{value:.1e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> counted(1, "claim"), counted(1200, "run")
+    ('1 claim', '1,200 runs')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def span(interval: Sequence[float] | None) -> str:
@@ -60,7 +73,7 @@ def measured(
     return value_, f"[{low}, {high}]"
 
 
-def averaged(values: Sequence[float], runs: int, *, share: bool = False) -> tuple[str, str]:
+def averaged(values: Sequence[float], runs: int, *, within: Range | None = None) -> tuple[str, str]:
     """Write the mean of a score; and its interval, with the number of runs if some lack the score.
 
     >>> averaged([1.0, 2.0, 3.0], 3), averaged([1.0, 2.0, 3.0], 5)
@@ -72,7 +85,7 @@ def averaged(values: Sequence[float], runs: int, *, share: bool = False) -> tupl
 
     from recombine.core.claim import interval  # it imports SciPy, which few callers need
 
-    ends = span(interval(values, share=share)) if len(values) > 1 else ""
+    ends = span(interval(values, within=within)) if len(values) > 1 else ""
     count = f"in {len(values)} of {runs} runs" if 0 < len(values) < runs else ""
     mean = number(float(np.mean(values)) if len(values) else None)
     return mean, " ".join(filter(None, (ends, count)))

@@ -12,7 +12,7 @@ from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS, SIZES
 from recombine.report.bibliography import papers
 from recombine.report.cards import claim_card, paper_card
-from recombine.report.numbers import measured
+from recombine.report.numbers import counted, measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import Section, dates, processors, section
 from recombine.runs.discover import left_out, load_figures
@@ -58,8 +58,9 @@ def page(
         )
     load_figures(note)
     sections = _sections(store, records, judged)
-    for problem in (text for s in sections.values() for text in s.problems if note):
-        note(problem)
+    if note:
+        for problem in (text for s in sections.values() for text in s.problems):
+            note(problem)
     cards = [claim_card(j, sections, store, where) for j in judged]
     keys = {name.partition(".")[0] for name, _ in sections} | {c.claim.family for c in cards}
     order = sorted(keys, key=lambda key: (_rank(list(papers()), key), key))
@@ -70,6 +71,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = counted
     environment.filters["measured"] = lambda verdict: measured(*verdict.numbers)
     return environment.get_template("page.html").render(
         papers=[

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from recombine.core.claim import Claim
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import FIGURES, first_line
-from recombine.core.score import is_share
+from recombine.core.score import range_of
 from recombine.report.arrays import Cards, draw_arrays
 from recombine.report.columns import Column, columns
 from recombine.report.conditions import Condition, group_runs, varying
@@ -227,14 +227,14 @@ def _training(conditions: Sequence[Condition]) -> Markup | None:
 def _all_scores(conditions: Sequence[Condition]) -> dict[str, Any]:
     """Tabulate every score by condition: its mean and interval over seeds."""
     names = sorted({name for c in conditions for r in c.done for name in r.scores})
-    shares = [is_share(name, conditions[0].records[0].experiment) for name in names]
+    ranges = [range_of(name, conditions[0].records[0].experiment) for name in names]
     rows = [
         (
             c.label,
             len(c.done),
             [
-                averaged(values, len(c.done), share=share)
-                for values, share in zip(map(c.values, names), shares, strict=True)
+                averaged(values, len(c.done), within=within)
+                for values, within in zip(map(c.values, names), ranges, strict=True)
             ],
         )
         for c in conditions

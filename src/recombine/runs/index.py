@@ -46,9 +46,11 @@ def load_scores() -> None:
     known = registry.registry("score")
     if not known and INDEX.exists():
         for name, rows in json.loads(INDEX.read_text("utf-8")).get("scores", {}).items():
-            known[name] = tuple(
-                Score(**row | {"beside": tuple(row.get("beside", ()))}) for row in rows
-            )
+            known[name] = tuple(Score(**_with_tuples(row)) for row in rows)
+
+
+def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
 
 
 def scores() -> dict[str, list[dict[str, Any]]]:

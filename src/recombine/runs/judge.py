@@ -50,25 +50,31 @@ def judge(claim: Claim, records: Iterable[Record], size: str) -> Verdict:
 
 
 def judge_all(records: Iterable[Record], names: Iterable[str] | None = None) -> list[Judged]:
-    """Judge claims at every size that has records of their experiment."""
+    """Judge claims at every size that has records of their experiment.
+
+    Where one claim of a paper has records, all are judged, so that counts of its claims agree.
+    """
     index = _index(records)
     judged = []
     for name in CLAIMS if names is None else names:
         claim = CLAIMS[name]
-        for experiment, size in sorted(index):
-            if experiment == claim.experiment:
-                verdict = _judge(claim, index[experiment, size], size)
-                judged.append(Judged(claim, size, verdict))
+        sizes = sorted(size for experiment, size in index if experiment == claim.experiment)
+        others = {size for experiment, size in index if experiment.startswith(f"{claim.family}.")}
+        for size in sizes or sorted(others, key=lambda size: (size != "quick", size))[:1]:
+            verdict = _judge(claim, index.get((claim.experiment, size), {}), size)
+            judged.append(Judged(claim, size, verdict))
     return judged
 
 
 def one_per_claim(judged: Iterable[Judged]) -> list[Judged]:
-    """Keep one verdict per claim: the one at quick size, or else the first."""
-    by_claim: dict[str, Judged] = {}
+    """Keep one verdict per claim: a decided one before others, at quick size before others."""
+    by_claim: dict[str, list[Judged]] = {}
     for j in judged:
-        if j.size == "quick" or j.claim.name not in by_claim:
-            by_claim[j.claim.name] = j
-    return list(by_claim.values())
+        by_claim.setdefault(j.claim.name, []).append(j)
+    return [
+        min(group, key=lambda j: (j.verdict.outcome == MISSING, j.size != "quick"))
+        for group in by_claim.values()
+    ]
 
 
 def _index(records: Iterable[Record]) -> dict[tuple[str, str], dict[str, Record]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from recombine.core.claim import Evidence, claims, scores
 from recombine.core.experiment import Result, closed_form
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.runs.record import Record
 
 if TYPE_CHECKING:
@@ -36,8 +36,15 @@ class Attention:
 @closed_form(
     smoke={"pixels": 4, "points": 1},
     scores=[
-        Score("error", "largest error of the derivative's closed form", summary=True),
-        Score("error_second", "largest error of the second derivative's closed form", summary=True),
+        Score(
+            "error", "largest error of the derivative's closed form", summary=True, within=POSITIVE
+        ),
+        Score(
+            "error_second",
+            "largest error of the second derivative's closed form",
+            summary=True,
+            within=POSITIVE,
+        ),
         Score("over", "largest ratio of the product of two derivatives to its closed form"),
         Score("correlation", "of log second derivatives with log products of weights"),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from recombine.core.experiment import Result, experiment
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, UNIT, Score
 from recombine.papers.brady2024.objects_scenes import Ablation, Scenes, draw_scenes
 
 if TYPE_CHECKING:
@@ -212,19 +212,25 @@ def choose(
     seeds_per_job=lambda cfg: 5 if cfg.encoder == "dense" else 1,
     scores=[
         Score("j_ari_id", "adjusted Rand index of objects and slots by derivatives, foreground",
-              better="higher", summary=True),
-        Score("j_ari_ood", "the same for held-out pairs of hues", better="higher", summary=True),
+              better="higher", summary=True, within=AT_MOST_1),
+        Score("j_ari_ood", "the same for held-out pairs of hues", better="higher", summary=True,
+              within=AT_MOST_1),
         Score("jis_id", "degree to which a pixel depends on one slot, from 0 to 1", better="higher",
-              summary=True),
-        Score("jis_ood", "the same for held-out pairs of hues", better="higher", summary=True),
-        Score("j_ari_*", "J-ARI of one restart on 64 scenes", better="higher"),
-        Score("jis_*", "JIS of one restart on 64 scenes", better="higher"),
+              summary=True, within=UNIT),
+        Score("jis_ood", "the same for held-out pairs of hues", better="higher", summary=True,
+              within=UNIT),
+        Score("j_ari_*", "J-ARI of one restart on 64 scenes", better="higher", within=AT_MOST_1),
+        Score("jis_*", "JIS of one restart on 64 scenes", better="higher", within=UNIT),
         Score("objective*", "training objective on training scenes", better="lower"),
-        Score("error", "squared error summed over pixels, on training scenes", better="lower"),
-        Score("kl", "divergence of the posterior from N(0, 1), in nats, on training scenes"),
-        Score("interaction", "interaction of slots in attention, from 0 to 1", better="lower"),
-        Score("largest_share_*", "largest share of one slot in all objects"),
-        Score("r2_recombined", "R² of slots recombined into held-out scenes", better="higher"),
+        Score("error", "squared error summed over pixels, on training scenes", better="lower",
+              within=POSITIVE),
+        Score("kl", "divergence of the posterior from N(0, 1), in nats, on training scenes",
+              within=POSITIVE),
+        Score("interaction", "interaction of slots in attention, from 0 to 1", better="lower",
+              within=UNIT),
+        Score("largest_share_*", "largest share of one slot in all objects", within=UNIT),
+        Score("r2_recombined", "R² of slots recombined into held-out scenes", better="higher",
+              within=AT_MOST_1),
         Score("scene_*", "scenes", draw="images"),
         Score("drawn_*", "reconstructions", draw="images", beside=("scene_*",)),
         Score("maps_*", "share of each slot in a pixel's derivatives", draw="none"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from recombine.core.claim import Evidence, Run, claim, claims, scores
 from recombine.core.experiment import Result, closed_form
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, UNIT, Score
 from recombine.runs.record import Record
 from recombine.theory.generators import BLOCKS, ORDERS, SIZE, Kind
 
@@ -21,9 +21,23 @@ TOLERANCE = 1e-9  # for generators that are known exactly
 MORE = 3  # stands for "3 or more, or entangled"
 
 SHARES = (
-    Score("r0", "share of outputs' derivatives across blocks", summary=True, title="order 0"),
-    Score("r1", "share of second derivatives across blocks", summary=True, title="order 1"),
-    Score("r2", "share of third derivatives across blocks", summary=True, title="order 2"),
+    Score(
+        "r0",
+        "share of outputs' derivatives across blocks",
+        summary=True,
+        title="order 0",
+        within=UNIT,
+    ),
+    Score(
+        "r1",
+        "share of second derivatives across blocks",
+        summary=True,
+        title="order 1",
+        within=UNIT,
+    ),
+    Score(
+        "r2", "share of third derivatives across blocks", summary=True, title="order 2", within=UNIT
+    ),
 )
 SCALED = "cross terms and hidden units, after a first table"
 
@@ -55,7 +69,7 @@ class Generator:
         *SHARES,
         Score("order", "smallest order that the derivatives allow; 3 stands for more"),
         Score("ratio*", "share across blocks over that of random blocks"),
-        Score("defect", "share of second differences across blocks"),
+        Score("defect", "share of second differences across blocks", within=POSITIVE),
         Score("second", "size of second derivatives by pair of latents", draw="matrix"),
         Score("third", "size of third derivatives by pair of latents", draw="matrix"),
     ],
@@ -159,9 +173,13 @@ class Kinks:
 @closed_form(
     smoke={"outputs": 24, "points": 4},
     scores=[
-        Score("derivatives", "share r1 by derivatives", summary=True),
-        Score("differences", "share r1 by differences as large as the data", summary=True),
-        Score("close", "share r1 by differences a hundred times smaller", summary=True),
+        Score("derivatives", "share r1 by derivatives", summary=True, within=UNIT),
+        Score(
+            "differences", "share r1 by differences as large as the data", summary=True, within=UNIT
+        ),
+        Score(
+            "close", "share r1 by differences a hundred times smaller", summary=True, within=UNIT
+        ),
         Score("chosen", "1 if the measurement chose differences"),
         Score("order", "order it reports; 3 stands for more"),
     ],

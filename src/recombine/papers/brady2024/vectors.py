@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, UNIT, Score
 from recombine.core.sets import box, everything
 from recombine.core.support import Support
 from recombine.theory.generators import BlockKind as Kind
@@ -146,16 +146,18 @@ def shares(model: Smooth, x: Tensor) -> dict[str, float]:
     selection="lowest objective on training data",
     seeds_per_job=lambda cfg: 5,
     scores=[
-        Score("sis", "R² of matched minus other slots", better="higher", summary=True),
-        Score("sis_mean", "its mean over restarts", better="higher"),
-        Score("sis_best", "its largest value over restarts", better="higher"),
-        Score("sis_*", "R² of matched minus other slots of one restart", better="higher"),
+        Score("sis", "R² of matched minus other slots", better="higher", summary=True,
+              within=AT_MOST_1),
+        Score("sis_mean", "its mean over restarts", better="higher", within=AT_MOST_1),
+        Score("sis_best", "its largest value over restarts", better="higher", within=AT_MOST_1),
+        Score("sis_*", "R² of matched minus other slots of one restart", better="higher",
+              within=AT_MOST_1),
         Score("objective*", "training objective: error plus penalty", better="lower"),
-        Score("error", "squared error summed over outputs", better="lower"),
+        Score("error", "squared error summed over outputs", better="lower", within=POSITIVE),
         Score("r2_recombined", "R² of slots recombined in the corner", better="higher",
-              summary=True),
-        Score("r1", "share of second derivatives across slots", title="order 1"),
-        Score("r2", "share of third derivatives across slots", title="order 2"),
+              summary=True, within=AT_MOST_1),
+        Score("r1", "share of second derivatives across slots", title="order 1", within=UNIT),
+        Score("r2", "share of third derivatives across slots", title="order 2", within=UNIT),
     ],
 )  # fmt: skip
 def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from recombine.core.claim import claims
 from recombine.core.experiment import Result, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.papers.foresight.real import DESIGNED, TITLES, load
 from recombine.papers.foresight.worlds import (
     FRESH,
@@ -58,11 +58,11 @@ class Collecting:
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("times", "measurements of the rival over the plan's, for equal error",
-              better="higher", summary=True),
+              better="higher", summary=True, within=POSITIVE),
         Score("error_plan", "mean squared error over all combinations after the plan",
-              unit="of the variance", better="lower"),
+              unit="of the variance", better="lower", within=POSITIVE),
         Score("error_rival", "the same after as many measurements of the rival",
-              unit="of the variance"),
+              unit="of the variance", within=POSITIVE),
     ],
 )  # fmt: skip
 def collecting(cfg: Collecting, seeds: Sequence[int]) -> list[Result]:
@@ -206,7 +206,8 @@ class Search:
                  better="higher", summary=True),
         fraction("best_random", "the same for as many random measurements",
                  unit="of the largest in the table"),
-        Score("rank", "rank of the best measured target in the table", better="lower"),
+        Score("rank", "rank of the best measured target in the table", better="lower",
+              within=POSITIVE),
     ],
 )  # fmt: skip
 def search(cfg: Search, seeds: Sequence[int]) -> list[Result]:

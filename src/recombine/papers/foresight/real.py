@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from recombine.core.claim import claims
 from recombine.core.experiment import Result, experiment
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, Score
 from recombine.core.space import Mask
 from recombine.papers.foresight.rivals import auroc, fit_rivals, forest_deviation, share
 from recombine.papers.foresight.worlds import FRESH, Run, fraction, missing_levels, sized
@@ -97,8 +97,8 @@ def draw_support(
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("r2_*", "R² of the referee's values on unseen combinations", better="higher",
-              summary=True),
-        Score("rival_*", "R² of one ordinary model on unseen combinations"),
+              summary=True, within=AT_MOST_1),
+        Score("rival_*", "R² of one ordinary model on unseen combinations", within=AT_MOST_1),
         Score("lead_*", "R² of the referee minus that of the best ordinary model", better="higher"),
         fraction("known_half_*", "share known to ±0.5 standard deviations", summary=True),
         fraction("known_one_*", "share known to ±1 standard deviation"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.sets import box, cross, values
 
 if TYPE_CHECKING:
@@ -151,9 +151,11 @@ def embeddings(model: nn.Module, when: str) -> Measured:
     seeds_per_job=lambda cfg: 8 if cfg.decoder in ("mlp", "outer") else 1,
     scores=[
         Score("factorization_lost", "factorization of the input minus that of the last layer"),
-        Score("volume_left", "held-out over in-distribution volume, last layer divided by input"),
+        Score("volume_left", "held-out over in-distribution volume, last layer divided by input",
+              within=POSITIVE),
         Score("risk_*_late", "error relative to a constant output's, mean of the last five "
-              "measurements in training", unit="of a constant answer's", better="lower"),
+              "measurements in training", unit="of a constant answer's", better="lower",
+              within=POSITIVE),
         Score("embeddings_*", "images of some values of each factor, before or after training",
               draw="none"),
     ],

@@ -12,7 +12,7 @@ import numpy as np
 from recombine.core.claim import FAILS, HOLDS, Evidence, Run, Verdict, claims, decide, scores
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, UNIT, Score
 from recombine.core.sets import box
 from recombine.core.space import Array, Factor, Points, Space
 from recombine.core.support import Support
@@ -95,13 +95,15 @@ def nested(cfg: Need, bumps: Points, stripes: Points, n: int) -> Points:
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("least", "least number of samples with which the decoder generalizes",
-              unit="samples", better="lower", summary=True),
-        Score("reached", "1 if some number of samples was enough, else 0"),
-        Score("failed", "largest number of samples that was not enough", unit="samples"),
-        Score("trainings", "number of trainings in the search", unit="trainings"),
+              unit="samples", better="lower", summary=True, within=POSITIVE),
+        Score("reached", "1 if some number of samples was enough, else 0", within=UNIT),
+        Score("failed", "largest number of samples that was not enough", unit="samples",
+              within=POSITIVE),
+        Score("trainings", "number of trainings in the search", unit="trainings", within=POSITIVE),
         Score("worst_fit", "largest error on training bumps over all trainings",
-              unit="of a blank image's", better="lower"),
-        Score("risk_train", "error on training bumps", unit="of a blank image's", better="lower"),
+              unit="of a blank image's", better="lower", within=POSITIVE),
+        Score("risk_train", "error on training bumps", unit="of a blank image's", better="lower",
+              within=POSITIVE),
         Score("tried", "numbers of samples", unit="samples", draw="none"),
     ],
 )  # fmt: skip

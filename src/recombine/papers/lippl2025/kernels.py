@@ -11,7 +11,7 @@ import numpy as np
 
 from recombine.core.claim import Evidence, claim, claims, scores
 from recombine.core.experiment import Result, closed_form, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.runs.record import Record
 from recombine.theory import leak
 from recombine.theory.kernel import by_salience, random_network
@@ -162,7 +162,9 @@ class Sum:
         Score("slope", "slope of held-out sums; 1 is right", unit="of the targets'", summary=True),
         Score("offset", "offset of held-out sums; 0 is right"),
         Score("theory", "slope by the closed form", unit="of the targets'"),
-        Score("gap", "largest distance from the line of that slope", better="lower"),
+        Score(
+            "gap", "largest distance from the line of that slope", better="lower", within=POSITIVE
+        ),
     ],
 )
 def addition(cfg: Sum) -> Result:
@@ -234,7 +236,14 @@ PUBLISHED = {0.0: 13.23, 0.1: 9.636, 0.2: 7.165, 0.3: 5.207, 0.4: 3.271, 0.45: 2
 
 @closed_form(
     smoke={"tables": 2},
-    scores=[Score("mse_*", "mean squared error of held-out sums at that salience", better="lower")],
+    scores=[
+        Score(
+            "mse_*",
+            "mean squared error of held-out sums at that salience",
+            better="lower",
+            within=POSITIVE,
+        )
+    ],
 )
 def dispersed(cfg: Dispersed) -> Result:
     """Error on held-out sums by salience; the training set has two sums per row and column."""

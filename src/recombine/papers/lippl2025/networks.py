@@ -11,7 +11,7 @@ import numpy as np
 
 from recombine.core.claim import Evidence, Run, claims, scores
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, UNIT, Score
 from recombine.core.space import Array
 from recombine.core.support import Support
 from recombine.runs.record import Record
@@ -73,8 +73,8 @@ class Net(Training):
     paper={"steps": 100_000},
     scores=[
         Score("additivity", "R² of held-out outputs by sums over seen conjunctions",
-              unit="share of variance", summary=True),
-        Score("size_*", "mean absolute value of conjunctions of that type"),
+              unit="share of variance", summary=True, within=UNIT),
+        Score("size_*", "mean absolute value of conjunctions of that type", within=POSITIVE),
     ],
 )  # fmt: skip
 def networks(cfg: Net, seeds: Sequence[int]) -> list[Result]:

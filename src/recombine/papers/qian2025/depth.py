@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from recombine.core.claim import FRESH, Evidence, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.sets import everything
 from recombine.core.space import Array
 from recombine.papers.qian2025.modules import TESTED
@@ -107,9 +107,19 @@ def module_outputs(trained: Trained) -> Measured:
     smoke={"steps": 20, "samples": 100, "bulk": 8},
     paper={"steps": 40_000, "lr": 1e-4, "anneal": False},
     scores=[
-        Score("rmse", "error of the best affine map from a module's output", better="lower"),
-        Score("rmse_input", "the same from the module's input"),
-        Score("rmse_*", "error of the best affine map from one module's output", better="lower"),
+        Score(
+            "rmse",
+            "error of the best affine map from a module's output",
+            better="lower",
+            within=POSITIVE,
+        ),
+        Score("rmse_input", "the same from the module's input", within=POSITIVE),
+        Score(
+            "rmse_*",
+            "error of the best affine map from one module's output",
+            better="lower",
+            within=POSITIVE,
+        ),
         Score("x", "inputs of the modules' curves", draw="none"),
         Score("said", "outputs of the modules", draw="none"),
         Score("wanted", "sines of the modules", draw="none"),

@@ -12,7 +12,7 @@ import numpy as np
 from recombine.core.claim import FRESH, Evidence, Run, claims, scores
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.space import Array
 from recombine.runs.record import Record
 
@@ -134,10 +134,23 @@ def _gap(matrix: Array) -> float:
     paper={"side": 28, "steps": 12500, "samples": 100_000, "asked": 10_000},
     seeds_per_job=lambda cfg: min(16, max(1, 200_000 // cfg.samples)),  # a gigabyte per seed
     scores=[
-        Score("risk_shown", "training error", unit="of a blank image", better="lower"),
-        Score("risk_left", "validation error", unit="of a blank image", better="lower"),
-        Score("gap_*", "eigengap at 2 of one layer", better="higher"),
-        Score("live_*", "eigengap at 2 of the live units of one layer", better="higher"),
+        Score(
+            "risk_shown", "training error", unit="of a blank image", better="lower", within=POSITIVE
+        ),
+        Score(
+            "risk_left",
+            "validation error",
+            unit="of a blank image",
+            better="lower",
+            within=POSITIVE,
+        ),
+        Score("gap_*", "eigengap at 2 of one layer", better="higher", within=POSITIVE),
+        Score(
+            "live_*",
+            "eigengap at 2 of the live units of one layer",
+            better="higher",
+            within=POSITIVE,
+        ),
     ],
 )
 def elsewhere(cfg: Penalized, seeds: Sequence[int]) -> list[Result]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.sets import everything
 from recombine.core.shapes import disk, quadrants, tiles
 from recombine.core.support import Support
@@ -105,7 +105,7 @@ def maps(model: nn.Module, task: Task, shown: Support, query: Support) -> Measur
     paper={"steps": 62_500, "lr": 1e-3, "anneal": False},
     selection="lowest training error of the restarts",
     scores=[
-        Score("mse_train", "training error", better="lower"),
+        Score("mse_train", "training error", better="lower", within=POSITIVE),
         Score("parameters", "number of weights and biases"),
         Score("truth", "targets on a grid", draw="none"),
         Score("drawn", "outputs on the grid", draw="none"),

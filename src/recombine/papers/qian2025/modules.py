@@ -11,7 +11,7 @@ import numpy as np
 
 from recombine.core.claim import FRESH, Role, Run, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, UNIT, Score
 from recombine.core.sets import everything
 
 if TYPE_CHECKING:
@@ -172,14 +172,28 @@ def further_scores(cfg: Parts, trained: Trained) -> Measured:
 @experiment(
     smoke={"steps": 20, "samples": 100, "batch": 50, "width": 8},
     scores=[
-        Score("mse_train", "training error", better="lower"),
-        Score("mse_noisy", "test error with noise left on where it was in training"),
-        Score("moved_others", "movement of outputs that do not depend on a shifted input"),
-        Score("moved_pruned", "the same after small weights are set to zero"),
-        Score("worse_others", "error of these outputs after the shift, relative to before"),
+        Score("mse_train", "training error", better="lower", within=POSITIVE),
+        Score(
+            "mse_noisy", "test error with noise left on where it was in training", within=POSITIVE
+        ),
+        Score(
+            "moved_others",
+            "movement of outputs that do not depend on a shifted input",
+            within=POSITIVE,
+        ),
+        Score("moved_pruned", "the same after small weights are set to zero", within=POSITIVE),
+        Score(
+            "worse_others",
+            "error of these outputs after the shift, relative to before",
+            within=POSITIVE,
+        ),
         Score("pruned_layers", "share of layers with two modes of weights", share=True),
         Score("excess_out", "mean eigengap beyond that of shuffled weights, outgoing weights"),
-        Score("cross_out", "mean share of absolute weight between modules, outgoing weights"),
+        Score(
+            "cross_out",
+            "mean share of absolute weight between modules, outgoing weights",
+            within=UNIT,
+        ),
         Score("dead_out", "mean share of units without outgoing weights", share=True),
         Score("sorted_out_*", "absolute weights of a layer, sorted by module", draw="none"),
         Score("spectrum_out_*", "eigenvalues of a layer's Laplacian", draw="none"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from recombine.core.claim import FRESH, Register, Run, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.sets import everything
 from recombine.papers.qian2025.modules import SHIFT, TESTED
 
@@ -152,11 +152,17 @@ def relearn(cfg: Disturbed, model: nn.Module, old: Data, seed: int) -> Measured:
 @experiment(
     smoke={"steps": 20, "samples": 100, "batch": 50, "width": 8, "again": 5},
     scores=[
-        Score("mse_id", "test error", better="lower"),
+        Score("mse_id", "test error", better="lower", within=POSITIVE),
         Score("added_*", "squared error that noise of this power adds", better="lower"),
-        Score("moved_others", "movement of outputs that do not depend on a shifted input"),
+        Score(
+            "moved_others",
+            "movement of outputs that do not depend on a shifted input",
+            within=POSITIVE,
+        ),
         Score("forgot_others", "error that other outputs gain while one is retrained"),
-        Score("learned_again", "error of the retrained output, relative to before"),
+        Score(
+            "learned_again", "error of the retrained output, relative to before", within=POSITIVE
+        ),
         Score("amounts", "amounts of noise", draw="none"),
         Score("noisy_*", "error at each amount of noise of this power", draw="none"),
         Score("offsets", "shifts of the first input", draw="none"),

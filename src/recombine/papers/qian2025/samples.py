@@ -13,7 +13,7 @@ import numpy as np
 from recombine.core.claim import FRESH, HOLDS, Evidence, Run, Verdict, claims, decide
 from recombine.core.error import Refused
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, UNIT, Score
 from recombine.core.space import Array, Mask
 from recombine.runs.record import Record
 from recombine.theory.growth import Growth, Least, exponential, power, settle
@@ -107,10 +107,10 @@ def first(sizes: Sequence[int], gaps: Sequence[float], threshold: float) -> Leas
     smoke={"fewest": 32, "most": 64, "steps": 5, "width": 8},
     paper={"fewest": 16, "most": 4096, "weight": 1e-3, "steps": 50_000, "batch": 200, "lr": 1e-3},
     scores=[
-        Score("least", "samples that modules need, or the most tried"),
-        Score("reached", "whether some number of samples sufficed"),
-        Score("gap_*", "eigengap with this number of samples", better="higher"),
-        Score("worst_fit", "largest final training loss", better="lower"),
+        Score("least", "samples that modules need, or the most tried", within=POSITIVE),
+        Score("reached", "whether some number of samples sufficed", within=UNIT),
+        Score("gap_*", "eigengap with this number of samples", better="higher", within=POSITIVE),
+        Score("worst_fit", "largest final training loss", better="lower", within=POSITIVE),
         Score("tried", "numbers of samples", draw="none"),
         Score("gaps", "eigengap at each number of samples", draw="none"),
         Score("losses", "final training loss at each number of samples", draw="none"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from recombine.core.claim import Evidence, claims, scores
 from recombine.core.experiment import Result, closed_form
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, Score
 from recombine.core.sets import cross
 from recombine.core.space import Space, cube
 from recombine.core.support import Support
@@ -81,8 +81,19 @@ def compositions(cfg: Path, space: Space, shown: Support) -> list[Composition]:
 @closed_form(
     smoke={"steps": 8, "nets": 1},
     scores=[
-        Score("error_*", "largest error of the recovered components", better="lower", summary=True),
-        Score("r2", "smallest R² of the recomposed function on the square", better="higher"),
+        Score(
+            "error_*",
+            "largest error of the recovered components",
+            better="lower",
+            summary=True,
+            within=POSITIVE,
+        ),
+        Score(
+            "r2",
+            "smallest R² of the recomposed function on the square",
+            better="higher",
+            within=AT_MOST_1,
+        ),
     ],
 )
 def reconstruction(cfg: Path) -> Result:

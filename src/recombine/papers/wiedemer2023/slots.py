@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from recombine.core.claim import Run, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import AT_MOST_1, POSITIVE, UNIT, Score
 from recombine.core.space import Points
 from recombine.core.support import Support
 
@@ -205,12 +205,15 @@ def examples(model: Layered, data: Data, objects: int, name: str) -> dict[str, A
     seeds_per_job=lambda cfg: 1,
     scores=[
         Score("identified_*", "latents read from slots: mean of R² and accuracy", better="higher",
-              summary=True),
+              summary=True, within=AT_MOST_1),
         Score("r2_recombined", "R² of slots recombined into held-out scenes", better="higher",
-              summary=True),
-        Score("ari_*", "adjusted Rand index of objects and slots, foreground", better="higher"),
-        Score("contrast_*", "dependence of pixels on several slots, from 0 to 1", better="lower"),
-        Score("inconsistency", "error of re-encoding recombined slots", better="lower"),
+              summary=True, within=AT_MOST_1),
+        Score("ari_*", "adjusted Rand index of objects and slots, foreground", better="higher",
+              within=AT_MOST_1),
+        Score("contrast_*", "dependence of pixels on several slots, from 0 to 1", better="lower",
+              within=UNIT),
+        Score("inconsistency", "error of re-encoding recombined slots", better="lower",
+              within=POSITIVE),
         Score("scene_*", "scenes", draw="images"),
         Score("drawn_*", "reconstructions", draw="images", beside=("scene_*",)),
         Score("parts_*", "what each slot renders", draw="none"),

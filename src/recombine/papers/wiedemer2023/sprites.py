@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, UNIT, Score
 from recombine.core.space import Mask, Points
 
 if TYPE_CHECKING:
@@ -234,12 +234,15 @@ def further_scores(cfg: Sprites, certificate: Measured, trained: Trained) -> Mea
     },
     seeds_per_job=lambda cfg: 1 if cfg.channels else 5,
     scores=[
-        Score("success", f"1 if R² on all pairs exceeds {SUCCESS:g}", better="higher"),
-        Score("hidden_2", "share of sprite 2 that the training pairs leave undetermined"),
-        Score("determined_*", "rank of a sprite's Jacobians over the full rank"),
-        Score("error_named", "error of sprite 2 in the pixels that two planes leave undetermined"),
-        Score("error_others", "error of sprite 2 in other pixels of the same scenes"),
-        Score("named_ratio", "the former error over the latter"),
+        Score("success", f"1 if R² on all pairs exceeds {SUCCESS:g}", better="higher", within=UNIT),
+        Score("hidden_2", "share of sprite 2 that the training pairs leave undetermined",
+              within=UNIT),
+        Score("determined_*", "rank of a sprite's Jacobians over the full rank", within=UNIT),
+        Score("error_named", "error of sprite 2 in the pixels that two planes leave undetermined",
+              within=POSITIVE),
+        Score("error_others", "error of sprite 2 in other pixels of the same scenes",
+              within=POSITIVE),
+        Score("named_ratio", "the former error over the latter", within=POSITIVE),
         Score("error_pixels", "error of sprite 2 by pixel", better="lower", draw="matrix"),
         Score("lost_pixels", "share of a pixel's sprite 2 that is undetermined", draw="matrix"),
         Score("named_pixels", "pixels that two planes leave undetermined", draw="none"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from recombine.core.claim import Evidence, Run, claims
 from recombine.core.experiment import Result, Training, experiment
-from recombine.core.score import Score
+from recombine.core.score import POSITIVE, Score
 from recombine.core.sets import band, cross, everything
 from recombine.core.support import Support
 from recombine.runs.record import Record
@@ -92,7 +92,7 @@ def conditioning(certificate: Certificate) -> dict[str, float]:
     paper={"samples": 10_000, "batch": 512, "steps": 100_000},
     scores=[
         Score("rank_missing", "rank missing for sufficient support", better="lower"),
-        Score("sigma_min", "smallest singular value per partner", better="higher"),
+        Score("sigma_min", "smallest singular value per partner", better="higher", within=POSITIVE),
     ],
 )  # fmt: skip
 def vectors(cfg: Composed, seeds: Sequence[int]) -> list[Result]:
