@@ -13,7 +13,6 @@ from recombine.core.score import Score
 from recombine.core.space import Array
 from recombine.diagnostics.risk import blank
 
-
 EQUAL = 1e-9  # relative singular value below which images count as equal, as at a one-sided edge
 
 
