@@ -59,6 +59,7 @@ TESTED = {
     "audits/test_worked": "benchmarks/worked",
     "cli/test_plugins": "src/recombine/runs/discover.py",
     "lab/test_browser": "src/recombine/lab/static",
+    "lab/test_slow_server": "src/recombine/lab/static",
     "papers/foresight/test_foresight": "src/recombine/papers/foresight",
     "papers/test_figures": "src/recombine/papers",
     "report/test_browser": "src/recombine/report",
