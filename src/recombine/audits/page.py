@@ -82,7 +82,8 @@ def _maps(audit: Findings) -> list[dict[str, Any]]:
         nothing = np.zeros_like(mean)
         name, other = table.columns[a], table.columns[b]
         m = PairMap(name, other, rows, columns, "mean error", mean, share, nothing)
-        maps.append(heat_map(m, "trained on", 0.0, top))
+        if not m.is_empty:
+            maps.append(heat_map(m, "trained on", 0.0, top))
     return maps
 
 

@@ -81,7 +81,7 @@ def rows_of(
             raise Refused(
                 f"The training table and the other rows have columns of different types: {problem}"
             ) from problem
-    table = read(frame, chosen, targets or None)
+    table = read(frame, chosen, targets or None, classes=classes)
     library = "pandas" if type(source).__module__.startswith("pandas") else "polars"
     return Rows(frame, replace(table, library=library), mask, appended)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from textwrap import fill
+from typing import Any
 
 from recombine import __version__
 from recombine.cli.audit import audit
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.lab import lab
 from recombine.cli.parse import summary
-from recombine.cli.process import flush_streams, mute, open_streams, stoppable
+from recombine.cli.process import flush_streams, is_working, mute, open_streams, stoppable
 from recombine.cli.run import run
 from recombine.cli.tables import TABLE_COMMANDS
 from recombine.core.error import Refused, nearest
@@ -83,9 +86,12 @@ def main(words: Sequence[str] | None = None) -> int:
     if words is not None:
         return _guarded([*words])
     try:
-        return _guarded(sys.argv[1:])
+        code = _guarded(sys.argv[1:])
     finally:
         flush_streams()
+    if is_working():
+        os._exit(code)  # a normal exit would take libraries from under the calculation
+    return code
 
 
 def _guarded(words: list[str]) -> int:
@@ -93,7 +99,8 @@ def _guarded(words: list[str]) -> int:
     words = words or ["--help"]
     output = open_streams()
     try:
-        with stoppable():
+        with stoppable(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             try:
                 code = _command(words)
             finally:
@@ -118,6 +125,14 @@ def _guarded(words: list[str]) -> int:
             f"The output or a file could not be read or written:{where} ({problem.strerror})."
             + " Finished runs are kept." * (words[0] in RECORDING)
         )
+
+
+def _show_warning(message: Warning | str, *where: Any) -> None:
+    """Print a warning as one sentence, without the line of code that gave it."""
+    from recombine.cli.terminal import warn
+
+    with suppress(OSError):
+        warn(str(message))
 
 
 def _command(words: list[str]) -> int:

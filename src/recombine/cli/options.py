@@ -176,6 +176,10 @@ class TableOptions:
     """Column with the number of measurements that each row summarizes."""
     log: float | None = None
     """Use log(target + this number) as the target."""
+    classes: bool = False
+    """Treat a numeric target as class labels."""
+    merge_levels: bool = False
+    """Merge levels that look alike, such as DMF and dmf, or 0.3 and 0.30000000000000004."""
     separator: str = ","
     """Column separator of a CSV file."""
     encoding: str = "utf-8"

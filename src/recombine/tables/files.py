@@ -186,11 +186,11 @@ def _csv(text: bytes, separator: str) -> polars.DataFrame:
     if len(header) != frame.width:
         header = frame.columns
     return pl.DataFrame(
-        [_typed(s.alias(name)) for name, s in zip(header, frame, strict=True) if name]
+        [typed_column(s.alias(name)) for name, s in zip(header, frame, strict=True) if name]
     )
 
 
-def _typed(s: polars.Series) -> polars.Series:
+def typed_column(s: polars.Series) -> polars.Series:
     """Convert text to numbers or truth values if all fields are; codes such as 007 stay text."""
     import polars as pl
 

@@ -16,7 +16,9 @@ from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.read import load
 from recombine.tables.table import Table, distinct, match, name_of
+from recombine.tables.targets import numbers_of
 
+LEAST_COST = 1e-100  # what is gained per cost must be a finite number
 LONG = 28  # characters of a level that are printed
 
 
@@ -218,7 +220,7 @@ def _extra(source: Table, data: Any, what: str) -> str:
 
 def _number_column(source: Table, data: Any, what: str) -> Array:
     """Values of the column of a list beside the factors, which must hold numbers."""
-    column = data[_extra(source, data, what)]
+    column = numbers_of(data[_extra(source, data, what)])
     if not column.dtype.is_numeric():
         raise Refused(f"The {what}s in {column.name!r} hold {column.dtype}, not numbers.")
     return np.asarray(column.to_numpy().astype(np.float64))
@@ -300,8 +302,8 @@ def costs_of(source: Table, queries: Codes, cost: Any) -> Array:
     data = load(cost)
     values = _number_column(source, data, "cost")
     z = source.encode(_rows(source, data), "The costs")
-    if not (values > 0).all():
-        raise Refused(f"Costs must be positive; got {values[~(values > 0)][0]:g}.")
+    if not (values > LEAST_COST).all():
+        raise Refused(f"Costs must be positive; got {values[~(values > LEAST_COST)][0]:g}.")
     _once(source, z, values, "cost")
     at = match(queries, z, source.shape)
     return np.where(at >= 0, values[np.maximum(at, 0)], 1.0)

@@ -38,6 +38,11 @@ class PairMap:
     seen: Array  # share that was measured
     unknown: Array  # share of the queries that are not known, or not determined
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pair that is drawn has a value: then there is no figure of the map."""
+        return not np.isfinite(self.value[:WIDE, :WIDE]).any()
+
 
 def pair_maps(f: Answers, rows: str | None = None, columns: str | None = None) -> list[PairMap]:
     """Map up to three pairs of factors, those with the most levels first."""
@@ -94,7 +99,12 @@ def heat_maps(f: Answers, rows: str | None = None, columns: str | None = None) -
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    maps = [m for m in pair_maps(f, rows, columns) if np.isfinite(m.value).any()]
+    maps = [m for m in pair_maps(f, rows, columns) if not m.is_empty]
+    if not maps:
+        raise Refused(
+            f"There is nothing to draw: no combination of the first {WIDE} levels was measured or "
+            "queried."
+        )
     sizes = [m.value[:WIDE, :WIDE].shape for m in maps]
     widths = [max(PITCH * n + MARGIN, 2.4) for _, n in sizes]
     tallest = max(m for m, _ in sizes)

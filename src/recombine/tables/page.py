@@ -83,7 +83,7 @@ def _content(f: Answers, rows: int) -> dict[str, Any]:
         "strengths": strengths,
         "unknown": "determined" if f.forecast is None else "known",
         "witnesses": f.witness_texts(NAME),
-        "maps": [heat_map(m, "measured") for m in pair_maps(f)],
+        "maps": [heat_map(m, "measured") for m in pair_maps(f) if not m.is_empty],
     }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,9 @@ from recombine.core.error import Refused, nearest
 from recombine.tables.bins import cut, edges
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.files import check_names, load_file
+from recombine.tables.levels import look_alikes, merged, plainly, warning
 from recombine.tables.table import Table, name_of, space_of
-from recombine.tables.targets import read_targets, read_weights
+from recombine.tables.targets import numbers_of, read_targets, read_weights
 
 if TYPE_CHECKING:
     import polars
@@ -33,6 +36,8 @@ def read(
     *,
     weights: str | int | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
+    merge_levels: bool = False,
+    classes: bool = False,
     separator: str = ",",
     encoding: str = "utf-8",
 ) -> Table:
@@ -44,9 +49,12 @@ def read(
     - factors: factor columns, with a rule for continuous ones (`quantile:8`, `width:5`,
       `edges:0,10,20`); by default all columns but target and weights
     - target: a numeric column, a text column of classes, a column of vectors or images, or several
-      numeric columns; a row without a value is a combination that was not measured
+      numeric columns; text that holds numbers is numeric; a row without a value is a combination
+      that was not measured
     - weights: a column of counts: how many measurements each row stands for
     - levels: all levels of a factor, if the rows may lack some
+    - merge_levels: merge levels that look alike, such as `DMF` and `dmf`, instead of a warning
+    - classes: take a numeric target for class labels
     """
     frame = load(source, separator, encoding)
     targets = _names(target)
@@ -83,10 +91,11 @@ def read(
             )
     if len(frame) < 2:
         raise Refused(f"A table needs two or more rows; got {len(frame)}.")
-    y, classes, targets = read_targets(frame, targets)
+    y, names_of_classes, targets = read_targets(frame, targets, classes)
     codes, labels, limits = [], [], {}
     for name, rule in rules.items():
-        column, names, ends = _factor(frame[name], name, rule, (levels or {}).get(name))
+        declared = (levels or {}).get(name)
+        column, names, ends = _factor(frame[name], name, rule, declared, merge_levels)
         codes.append(column)
         labels.append(names)
         if ends is not None:
@@ -99,7 +108,7 @@ def read(
         None if weights is None else read_weights(frame[weight_column], weight_column),
         tuple(rules),
         tuple(targets),
-        classes,
+        names_of_classes,
         limits,
         "pandas" if type(source).__module__.startswith("pandas") else "polars",
         weight_column,
@@ -129,7 +138,26 @@ def _kind(s: polars.Series) -> str:
 
 
 def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.DataFrame:
-    """Load the columns of any source."""
+    """Load the columns of any source; decimal numbers, as databases return them, become floats."""
+    import polars as pl
+
+    frame = _load(source, separator, encoding)
+    decimals = [s for s in frame if s.dtype == pl.Decimal]
+    return frame.with_columns([_undecimal(s) for s in decimals]) if decimals else frame
+
+
+def _undecimal(s: polars.Series) -> polars.Series:
+    """Cast decimals to floats, or whole ones that floats cannot hold to integers or text."""
+    import polars as pl
+
+    for kind in (pl.Float64, pl.Int64):
+        cast = s.cast(kind, strict=False)
+        if cast.null_count() == s.null_count() and cast.n_unique() == s.n_unique():
+            return cast
+    return s.cast(pl.String)
+
+
+def _load(source: Any, separator: str, encoding: str) -> polars.DataFrame:
     import polars as pl  # here, because it loads slowly
 
     if isinstance(source, str | Path):
@@ -198,6 +226,11 @@ def _values(name: str, column: Any) -> list[Any]:
         for v in (None if _absent(v) else v for v in column)
     ]
     kinds = {str if isinstance(v, str) else type(v) for v in values if v is not None}
+    if Decimal in kinds and kinds <= {int, float, Decimal, np.float64}:
+        exact = [v if v is None else Decimal(v) for v in values]
+        floats = [v if v is None else float(v) for v in exact]
+        same = len(set(floats)) == len(set(exact))
+        return floats if same else [v if v is None else str(v) for v in exact]
     if len(kinds) > 1 and not kinds <= {int, float, bool, np.float64}:
         raise Refused(
             f"Column {name!r} mixes {' and '.join(sorted(k.__name__ for k in kinds))}; "
@@ -213,6 +246,8 @@ def _absent(value: Any) -> bool:
     """Whether a value is None, not a number, or the missing value of a dataframe."""
     if value is None or (isinstance(value, float) and value != value):
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return type(value).__name__ in ("NAType", "NaTType")
 
 
@@ -236,7 +271,7 @@ def _missing(name: str, columns: Sequence[str], separator: str) -> Refused:
 
 
 def _factor(
-    s: polars.Series, name: str, rule: str, declared: Sequence[Any] | None
+    s: polars.Series, name: str, rule: str, declared: Sequence[Any] | None, merge: bool = False
 ) -> tuple[Codes, list[str], Array | None]:
     """Number the levels of a column; return codes, names and the edges of its bins."""
     import polars as pl
@@ -253,6 +288,7 @@ def _factor(
             "the missing level, or leave out such rows."
         )
     if rule:
+        s = numbers_of(s)
         if not s.dtype.is_numeric():
             raise Refused(f"The bins {name}={rule} need numbers, but {name} holds {s.dtype}.")
         values = s.to_numpy().astype(np.float64)
@@ -271,23 +307,32 @@ def _factor(
             )
     names = [name_of(v) for v in known.to_list()]
     bare = [n.strip() for n in names]
-    if len(set(bare)) < len(bare):
+    if len(set(bare)) < len(bare) and not merge:
         twice = next(n for n in bare if bare.count(n) > 1)
         raise Refused(
             f"Factor {name!r} has the level {twice!r} with and without spaces around it; strip the "
-            "spaces."
+            "spaces, or merge such levels with --merge-levels."
         )
     if s.dtype == pl.String:
         codes = s.cast(pl.Enum(known)).to_physical().to_numpy()
     else:
         codes = s.rank("dense").to_numpy() - 1
     codes = np.asarray(codes, dtype=np.int64)
+    if merge:
+        names, codes = merged(names, codes)
+    elif groups := look_alikes(names):
+        warnings.warn(warning(name, groups), stacklevel=3)
     if declared is not None:
         every = [name_of(v) for v in declared]
+        if merge:
+            alike = {plainly(n): n for n in every}
+            names = [n if n in every else alike.get(plainly(n), n) for n in names]
         if unknown := [n for n in names if n not in every]:
             raise nearest(f"level of {name!r} among the declared ones called", unknown[0], every)
         _check_levels(name, len(every), len(s))
         codes, names = np.array([every.index(n) for n in names])[codes], every
+    elif merge:
+        _check_levels(name, len(names), len(s))
     return codes, names, None
 
 

@@ -9,18 +9,33 @@ import numpy as np
 
 from recombine.core.error import Refused
 from recombine.tables.conjunctions import Array
+from recombine.tables.files import typed_column
 
 if TYPE_CHECKING:
     import polars
 
 CLASSES = 50  # most classes of a text target; one with more is taken for an identifier
-LARGEST = 1e30  # larger targets overflow in the single precision of trees
+LARGEST = 1e30  # the squares of larger targets, summed over a table, leave too little room
+SMALLEST = 1e-100  # the squares of smaller targets vanish
+LARGEST_WEIGHT = 1e12  # up to it, and down to its inverse, margins have eight correct digits
+
+
+def numbers_of(s: polars.Series) -> polars.Series:
+    """Turn text into numbers if all of it holds numbers, as in a CSV file; codes stay text."""
+    import polars as pl
+
+    if s.dtype != pl.String:
+        return s
+    typed = typed_column(s)
+    return typed if typed.dtype.is_numeric() and typed.null_count() < len(s) else s
 
 
 def read_targets(
-    frame: polars.DataFrame, names: Sequence[str]
+    frame: polars.DataFrame, names: Sequence[str], labels: bool = False
 ) -> tuple[Array | None, tuple[str, ...], list[str]]:
     """Read targets; one column of text or truth values becomes one indicator column per class.
+
+    - labels: take a numeric column for classes
 
     Returns the values, the classes, and a name for each output.
     """
@@ -30,7 +45,10 @@ def read_targets(
         return None, (), []
     if len(set(names)) < len(names):
         raise Refused(f"A target is named twice in {', '.join(names)}; name each column once.")
-    series = [frame[name] for name in names]
+    series = [frame[name] if labels else numbers_of(frame[name]) for name in names]
+    if labels and len(series) == 1 and series[0].dtype.is_numeric():
+        whole = bool((series[0].drop_nulls() % 1 == 0).all())
+        series = [(series[0].cast(pl.Int64) if whole else series[0]).cast(pl.String)]
     if len(series) == 1 and series[0].dtype in (pl.List, pl.Array):
         y = _vectors(series[0])
         return _measured(y, names), (), [f"{names[0]}[{c}]" for c in range(y.shape[1])]
@@ -104,14 +122,22 @@ def _measured(y: Array, names: Sequence[str]) -> Array:
         )
     if (largest := float(np.nanmax(np.abs(y)))) > LARGEST:
         raise Refused(f"The target reaches {largest:.3g}; give numbers below {LARGEST:g}.")
+    if 0 < largest < SMALLEST:
+        raise Refused(f"The target only reaches {largest:.3g}; give it in a smaller unit.")
     return y
 
 
 def read_weights(s: polars.Series, name: str) -> Array:
     """Read a column of positive weights."""
+    s = numbers_of(s)
     if not s.dtype.is_numeric():
         raise Refused(f"Weights {name!r} hold {s.dtype}; they must be positive numbers.")
     w = s.to_numpy().astype(np.float64)
     if not (np.isfinite(w).all() and (w > 0).all()):
         raise Refused(f"Weights {name!r} must be positive numbers in every row.")
+    if len(extreme := w[(w < 1 / LARGEST_WEIGHT) | (w > LARGEST_WEIGHT)]):
+        raise Refused(
+            f"Weights {name!r} count measurements and must lie between {1 / LARGEST_WEIGHT:g} and "
+            f"{LARGEST_WEIGHT:g}; got {extreme[0]:g}."
+        )
     return w
