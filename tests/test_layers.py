@@ -62,6 +62,7 @@ TESTED = {
     "diagnostics/test_units": "src/recombine/diagnostics",
     "lab/test_browser": "src/recombine/lab/static",
     "laws_invariance/test_invariance": "src/recombine/__init__.pyi",
+    "lab/test_slow_server": "src/recombine/lab/static",
     "papers/foresight/test_foresight": "src/recombine/papers/foresight",
     "papers/test_figures": "src/recombine/papers",
     "report/test_browser": "src/recombine/report",

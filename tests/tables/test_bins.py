@@ -77,6 +77,14 @@ def test_a_column_in_another_unit_has_the_same_bins(rule, unit):
     assert cut(unit * np.array([0.0, 0.3, 0.6, 0.9]), limits)[0].tolist() == [0, 1, 2, 2]
 
 
+def test_numbers_whose_difference_overflows_are_cut():
+    values = np.array([-1.7e308, 1.7e308] * 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert edges("width:2", values, "c").tolist() == [-1.7e308, 0.0, 1.7e308]
+        assert edges("quantile:2", values, "c").tolist() == [-1.7e308, 0.0, 1.7e308]
+
+
 def test_edges_that_six_digits_cannot_tell_apart_have_more():
     names = cut(np.array([1e9, 1e9 + 2.0]), 1e9 + np.arange(3.0))[1]
     assert names == ["[1000000000, 1000000001)", "[1000000001, 1000000002]"]

@@ -144,3 +144,12 @@ def test_a_numeric_target_is_classes_if_asked():
     assert read(data, ["a", "b"], "y").classes == ()
     for y in (["1", "2", "2", "1"], [1.0, 2.0, 2.0, 1.0], [1, 2, 2, 1]):
         assert read(data | {"y": y}, ["a", "b"], "y", classes=True).classes == ("1", "2")
+
+
+def test_whole_numbers_of_more_than_64_bits_are_numbers():
+    wide = [2**70 + 2**40 * i for i in range(4)]
+    columns = {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": wide}
+    assert read(columns, ["a", "b"], "c").y.ravel().tolist() == [float(v) for v in wide]
+    assert read(columns, ["a", "c=width:2"], "b").shape == (2, 2)
+    near = [2**70, 2**70 + 1, 2**70, 2**70 + 1]  # floats cannot tell them apart
+    assert read(columns | {"c": near}, ["a", "c"], "b").shape == (2, 2)

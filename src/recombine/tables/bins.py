@@ -88,9 +88,10 @@ def _snapped(limits: Array, values: Array) -> Array:
     known = np.unique(values)
     above = np.clip(np.searchsorted(known, limits), 1, max(1, len(known) - 1))
     near = known[np.minimum([above - 1, above], len(known) - 1)]
-    near = np.where(np.abs(near[0] - limits) <= np.abs(near[1] - limits), near[0], near[1])
-    tolerance = SAME * (known[-1] / 2 - known[0] / 2)
-    return np.where(np.abs(near - limits) <= tolerance, near, limits)
+    gaps = np.abs(near / 2 - limits / 2)  # halves, because differences of huge numbers overflow
+    tolerance = SAME * (known[-1] / 4 - known[0] / 4)
+    near = np.where(gaps[0] <= gaps[1], near[0], near[1])
+    return np.where(gaps.min(axis=0) <= tolerance, near, limits)
 
 
 def cut(values: Array, limits: Array) -> tuple[Codes, list[str]]:

@@ -138,16 +138,16 @@ def _kind(s: polars.Series) -> str:
 
 
 def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.DataFrame:
-    """Load the columns of any source; decimal numbers, as databases return them, become floats."""
+    """Load the columns of any source; decimals and integers of 128 bits become floats."""
     import polars as pl
 
     frame = _load(source, separator, encoding)
-    decimals = [s for s in frame if s.dtype == pl.Decimal]
-    return frame.with_columns([_undecimal(s) for s in decimals]) if decimals else frame
+    wide = [s for s in frame if s.dtype == pl.Decimal or str(s.dtype) in ("Int128", "UInt128")]
+    return frame.with_columns([_narrow(s) for s in wide]) if wide else frame
 
 
-def _undecimal(s: polars.Series) -> polars.Series:
-    """Cast decimals to floats, or whole ones that floats cannot hold to integers or text."""
+def _narrow(s: polars.Series) -> polars.Series:
+    """Cast numbers that NumPy lacks to floats, or those that floats confuse to integers or text."""
     import polars as pl
 
     for kind in (pl.Float64, pl.Int64):

@@ -1,6 +1,6 @@
 // Controls: the state fills them, and they change the state.
 
-import { $, app } from "./app.js";
+import { $, app, shape } from "./app.js";
 import { DEFAULT, PRESETS, preset } from "./state.js";
 import { ask, drawTheory } from "./theory.js";
 
@@ -11,10 +11,11 @@ export function fill() {
   const { state, world } = app;
   $("world").value = state.world;
   const sizes = world.labels ? [] : [...new Set([...world.sizes, state.size])].sort((a, b) => a - b);
-  const shape = world.labels ? `${world.labels[0].length} × ${world.labels[1].length}` : "";
-  $("size").replaceChildren(...sizes.map((s) => new Option(`${s} × ${s}`, s, false, s === state.size)), ...(shape ? [new Option(shape, state.size)] : []));
+  const label = world.labels ? `${world.labels[0].length} × ${world.labels[1].length}` : "";
+  $("size").replaceChildren(...sizes.map((s) => new Option(`${s} × ${s}`, s, false, s === state.size)), ...(label ? [new Option(label, state.size)] : []));
   $("size").disabled = Boolean(world.labels);
   $("about").textContent = world.about;
+  reserve();
   $("axes").textContent = `${world.factors[0]} →  ${world.factors[1]} ↓`;
   $("kernel_depth").value = state.kernel_depth;
   $("kernel_depth-value").textContent = state.kernel_depth;
@@ -26,6 +27,15 @@ export function fill() {
   for (const option of $("model").options) option.disabled = (world.kind !== "image" && GRAY.includes(option.value)) || (state.world !== "bumps" && option.value === "low_rank");
   $("stripes").disabled = state.world !== "bumps";
   $("weights-card").hidden = state.world !== "twins";
+}
+
+/** Tell places of texts that arrive later how long these may be in this world: `room` in lab.css keeps the space. */
+function reserve() {
+  const { state, world } = app, longest = (list) => list.reduce((a, b) => (b.length > a.length ? b : a));
+  const [i, j] = shape().map((levels, k) => (world.labels ? longest(world.labels[k].map(String)) : levels));
+  const value = world.kind !== "number" ? "" : state.world === "twins" ? "−0.00, −0.00" : "−0.00"; // images have none
+  const words = { a: world.factors[0], b: world.factors[1], i, j, value };
+  for (const place of document.querySelectorAll("[data-template]")) place.dataset.longest = place.dataset.template.replace(/{(\w+)}/g, (_, key) => words[key]);
 }
 
 /** List the worlds, those without their images disabled, and say how to get them. */

@@ -93,30 +93,33 @@ export function agree() {
 
 // ---------------------------------------------------------------- one cell
 
-let next = null, pointing = false; // the next cell to request, and whether a request is under way
+let next = false, pointing = false, described = ""; // whether to request again, whether a request is under way, the cell named on the page
+
+/** What the server is asked about the cell under the cursor. */
+const question = () => JSON.stringify({ state: { ...painted(), net: undefined }, cell: app.painter.cursor });
 
 /** Show the truth and the kernel's answer at a cell, and the witness on the grid; the newest cell wins. */
 export async function hover(cell) {
   if (!cell) return;
   $("cursor").textContent = `${cellName(cell)}, ${app.painter.mask[cell[0]][cell[1]] ? "shown" : "held out"}`;
+  if (String(cell) !== described) clearCell(cell);
   if (app.painter.stroke || asking) return; // requested when both are over
   if (page.connected) post("control", { visitor, action: "hover", cell }).catch(() => {});
-  next = cell;
+  next = true;
   if (pointing) return;
   pointing = true;
-  while (next) {
-    const at = next, world = app.world;
-    next = null;
+  while (next && app.painter.cursor) {
+    const asked = question();
+    next = false;
     try {
-      const answer = await post("cell", { state: painted(), cell: at });
-      if (!next && world === app.world && String(at) === String(app.painter.cursor)) tell(at, answer);
+      const answer = await post("cell", asked);
+      if (asked === question()) tell(answer);
     } catch (problem) { if (!asking) complain(problem); }
   }
   pointing = false;
 }
 
-function tell(cell, answer) {
-  $("cell-name").textContent = cellName(cell);
+function tell(answer) {
   for (const kind of ["truth", "kernel"]) drawAnswer(kind, answer[kind]);
   app.painter.witness = answer.witness;
   app.painter.draw();
@@ -131,9 +134,11 @@ export function drawAnswer(kind, answer) {
   $(`value-${kind}`).textContent = answer && answer.length === 1 ? answer[0].map((v) => v.toFixed(2)).join(", ") : "";
 }
 
-export function clearCell() {
-  next = null;
-  $("cell-name").textContent = "point at a cell of a map";
+/** Name a cell, or none, and clear what was said of another one: its values never stand beside the new name. */
+export function clearCell(cell = null) {
+  described = String(cell);
+  $("cell-name").textContent = cell ? cellName(cell) : "point at a cell of a map";
   $("cell-why").textContent = "";
+  app.painter.witness = [];
   for (const kind of ["truth", "kernel", "network"]) drawAnswer(kind, null);
 }

@@ -63,9 +63,9 @@ function hear(message) {
     steerable(false);
     $("step-count").textContent += ` in ${message.seconds.toFixed(1)} s`;
     page.training = "done";
-    if (page.shown > 1) { say(`did not learn, error ${format(page.shown)}: lower the learning rate`, "done"); $("net-caption").dataset.state = "diverged"; }
+    if (page.shown > 1) { say("did not learn: lower the learning rate", "done"); $("net-caption").dataset.state = "diverged"; }
   }
-  if (message.type === "diverged") { say(`diverged at step ${message.step}: lower the learning rate`, "diverged"); steerable(false); }
+  if (message.type === "diverged") { say("diverged: lower the learning rate", "diverged"); $("step-count").textContent = `diverged at step ${message.step.toLocaleString("en")}`; steerable(false); }
   if (message.type === "refused" || message.type === "lost") {
     say(message.type === "refused" ? "not trained" : "training stopped", message.type);
     steerable(false);
