@@ -30,6 +30,7 @@ import psutil
 import torch
 
 import recombine as rc
+from benchmarks.page import fill
 from recombine.cli.main import main
 from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
@@ -402,10 +403,6 @@ def page(rows: Sequence[Row], seed: int, seconds: float) -> str:
     """Write the table."""
     names = ["attack", "tries", "lost", "half-read", "tracebacks", "orphans"]
     lines = [
-        "<!-- Written by `make torture`; do not edit by hand. -->",
-        "",
-        "# Reliability",
-        "",
         "`make torture` kills sweeps and workers, fuzzes command lines and plants damaged files.",
         "The table counts what went wrong. *Lost*: finished runs that were missing or different",
         "afterwards. *Half-read*: records or arrays that were incomplete, and temporary files left",
@@ -426,7 +423,7 @@ def page(rows: Sequence[Row], seed: int, seconds: float) -> str:
         "is renamed together with its arrays, and its run is repeated. Workers exit with their",
         "parent. SIGTERM and SIGHUP end a command like Ctrl-C; repeating it continues the work.",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
@@ -462,5 +459,6 @@ if __name__ == "__main__":
             rows.append(attack())
             print(rows[-1], flush=True)
         os.chdir(PAGE.parent)
-    options.page.write_text(page(rows, options.seed, time.monotonic() - start), "utf-8")
+    table = page(rows, options.seed, time.monotonic() - start)
+    options.page.write_text(fill(PAGE.read_text("utf-8"), "torture", table), "utf-8")
     sys.exit(any(r.lost or r.half_read or r.tracebacks or r.orphans for r in rows))

@@ -66,6 +66,7 @@ TESTED = {
     "test_docs": "docs",
     "test_laws": "src/recombine/core/registry.py",
     "test_layers": "src/recombine",
+    "test_mutation": "benchmarks/mutation.py",
     "test_notebooks": "notebooks",
     "test_readme": "README.md",
     "test_site": "docs/website.py",
