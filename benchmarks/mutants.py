@@ -64,7 +64,7 @@ DROPPED = {"abs", "sorted", "reversed", "sqrt"}  # `f(x)` becomes `x`
 SILENT = {"warn", "Refused", "nearest", "cast", "TypeVar", "ImportError"}  # messages and types
 CHECKS = {"strict"}  # keywords that change nothing where the program is right
 
-Block = tuple[str, int]  # a function, and the number of a list of statements in it
+Block = tuple[str, int]  # a function with its digest, and the number of a list of statements in it
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class Mutant:
 
     - ident: the same as long as the function around the change is, wherever its file goes
     - function: the outermost function or method; empty for code that runs at import
-    - blocks: the list of statements that holds it, then those around it
+    - span: where it stands, in bytes
+    - block: the list of statements that holds it
     """
 
     ident: str
@@ -82,7 +83,7 @@ class Mutant:
     function: str
     was: str
     now: str
-    span: tuple[int, int]  # bytes of the file
+    span: tuple[int, int]
     block: Block
 
     def apply(self, source: bytes) -> bytes:
@@ -229,10 +230,11 @@ class _Reader:
         within = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         function = prefix + node.name if isinstance(node, ast.FunctionDef) else ""
         unit = [function or prefix, _without_words(node)]
+        self.place = f"{function}@{_digest(*unit)[:8]}" if function else ""
         self.count = 0
         if within:
             self.walk_defaults(node, unit)
-        self.walk(node, function, unit, (function, 0), body_only=within)
+        self.walk(node, function, unit, (self.place, 0), body_only=within)
 
     def walk_defaults(self, node: ast.AST, unit: list[str]) -> None:
         """Defaults of arguments are computed at import."""
@@ -251,8 +253,8 @@ class _Reader:
             inner = block
             if function and name in LISTS and isinstance(child, ast.stmt):
                 if name not in here:
-                    numbers = [n for f, n in self.blocks if f == function]
-                    here[name] = (function, len(numbers))
+                    numbers = [n for f, n in self.blocks if f == self.place]
+                    here[name] = (self.place, len(numbers))
                     self.blocks[here[name]] = getattr(node, name)
                 inner = here[name]
             self.visit(child, function, unit, inner)

@@ -80,7 +80,7 @@ def test_blocks_note_that_they_ran():
     exec(compile(text, "b.py", "exec"), names)
     assert ran == set()
     names["f"](1, 0)
-    assert {numbers[n] for n in ran} == {("f", 0)}
+    assert {numbers[n] for n in ran} == {mutants("a/b.py", SOURCE)[2].block}
     names["A"]().g([0])
     where = {m.was: m.block for m in mutants("a/b.py", SOURCE)}
     assert where["a"] in {numbers[n] for n in ran}
@@ -101,12 +101,13 @@ def test_functions_take_the_code_of_the_changed_text():
 
 def test_tests_of_the_file_itself_come_first_and_the_others_keep_to_the_budget():
     (mutant,) = [m for m in mutants("src/recombine/core/b.py", SOURCE) if m.was == "x - y"]
-    reached = {"blocks": ["src/recombine/core/b.py f 0"], "seconds": 1.0}
+    place, number = mutant.block
+    reached = {"blocks": {f"{mutant.file} {place} {number}"}, "seconds": 1.0}
     known = {
         "tests/tables/test_c.py::quick": reached | {"seconds": 0.1},
         "tests/core/test_b.py::slow": reached | {"seconds": mutation.BUDGET},
         "tests/core/test_b.py::quick": reached,
-        "tests/core/test_b.py::other": {"blocks": ["src/recombine/core/b.py A.g 0"], "seconds": 1},
+        "tests/core/test_b.py::other": {"blocks": {f"{mutant.file} A.g@00 0"}, "seconds": 1.0},
     }
     assert mutation.choose(mutant, known) == [
         "tests/core/test_b.py::quick",
@@ -114,6 +115,9 @@ def test_tests_of_the_file_itself_come_first_and_the_others_keep_to_the_budget()
     ]
     del known["tests/core/test_b.py::slow"]
     assert mutation.choose(mutant, known)[1:] == ["tests/tables/test_c.py::quick"]
+    (late,) = [m for m in mutants(mutant.file, SOURCE + b"\n\ndef h(x):\n    return x + 5\n")
+               if m.was == "x + 5"]  # fmt: skip
+    assert len(mutation.choose(late, known)) == 3  # whatever reaches the file
 
 
 def test_a_fork_says_how_it_ended(tmp_path):
