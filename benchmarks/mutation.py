@@ -29,13 +29,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 
-from benchmarks.mutants import SOURCES, Block, Mutant, drawn, instrumented, mutants, pairs
+from benchmarks.mutants import SOURCES, Mutant, drawn, instrumented, mutants, pairs
 from benchmarks.page import fill
 
 HERE = Path(__file__).parent
@@ -55,9 +56,7 @@ HEAVY = ("numpy", "scipy.linalg", "scipy.stats", "scipy.optimize", "scipy.sparse
 HEAVY += ("sklearn.ensemble", "sklearn.linear_model", "sklearn.gaussian_process", "torch")
 HEAVY += ("torch.func", "pandas", "polars", "tyro", "PIL")
 
-BUDGET = (
-    60.0  # CPU seconds of tests per mutant: of a few core functions, nearly all tests are users
-)
+BUDGET = 15.0  # CPU seconds of tests per mutant: most tests are users of some core functions
 MEMORY = 4 << 30  # bytes that a mutant may take beyond what it was forked with
 Exchange = list[tuple[FunctionType, CodeType]]
 KILLED, TIME, LIVES = "killed", "ran out of time", "survived"
@@ -158,7 +157,7 @@ class Session:
                 each(item.nodeid)
                 self.failed = False
             elif self.failed:
-                os.write(2, f"{item.nodeid}\n".encode())
+                os.write(2, f"\n{item.nodeid}\n".encode())
                 os._exit(1)
 
     def exchanged(self, file: str, text: bytes) -> Exchange:
@@ -192,16 +191,15 @@ def cover(tree: Tree, session: Session, blocks: dict[str, dict[str, Any]]) -> No
         files.setdefault(name.partition("::")[0], []).append(name)
     store = WORK / "coverage"
     store.mkdir(parents=True, exist_ok=True)
+    watching: tuple[Exchange, list[str]] | None = None
     for file, names in files.items():
         key = tree.digest(tree.home / file, tree.home / "tests/conftest.py")
         target = store / f"{file.replace('/', '.')}.json"
         if not target.exists() or json.loads(target.read_text())["key"] != key:
             print(f"coverage of {file} …", flush=True)
-            ended = forked(
-                lambda f=names, t=target, k=key: _cover(tree, session, f, t, k),  # type: ignore[misc]
-                1200,
-                WORK / "coverage.log",
-            )
+            exchange, listed = watching = watching or _watching(tree, session)
+            work = partial(_cover, session, names, exchange, listed, target, key)
+            ended = forked(work, 1200, WORK / "coverage.log")
             if ended != LIVES:
                 print(f"  {ended}; see {WORK / 'coverage.log'}", flush=True)
                 target.write_text(json.dumps({"key": key, "tests": {}}))
@@ -209,16 +207,30 @@ def cover(tree: Tree, session: Session, blocks: dict[str, dict[str, Any]]) -> No
         blocks.update({t: {**facts, "blocks": set(facts["blocks"])} for t, facts in found.items()})
 
 
-def _cover(tree: Tree, session: Session, names: list[str], target: Path, key: str) -> None:
-    ran: set[int] = set()
-    builtins.__ran__ = ran  # type: ignore[attr-defined]
-    numbers: dict[int, tuple[str, Block]] = {}
+def _watching(tree: Tree, session: Session) -> tuple[Exchange, list[str]]:
+    """List all functions with code that notes which blocks ran, and the names of the blocks."""
+    exchange: Exchange = []
+    names: list[str] = []
     for file, text in tree.sources.items():
         if _module(file) in sys.modules:
-            new, found = instrumented(file, text, len(numbers))
-            numbers.update({n: (file, block) for n, block in found.items()})
-            for function, code in session.exchanged(file, new):
-                function.__code__ = code
+            new, found = instrumented(file, text, len(names))
+            names += [f"{file} {place} {n}" for place, n in found.values()]
+            exchange += session.exchanged(file, new)
+    return exchange, names
+
+
+def _cover(
+    session: Session,
+    names: list[str],
+    watching: Exchange,
+    blocks: list[str],
+    target: Path,
+    key: str,
+) -> None:
+    ran: set[int] = set()
+    builtins.__ran__ = ran  # type: ignore[attr-defined]
+    for function, code in watching:
+        function.__code__ = code
     found_tests: dict[str, dict[str, Any]] = {}
     shared: set[int] = set()
     start = time.process_time()
@@ -290,6 +302,9 @@ class Results:
     def add(self, mutant: Mutant, end: str, tests: str, n: int, seconds: float) -> None:
         """Keep how one ended."""
         facts = {"ident": mutant.ident, "end": end, "tests": tests, "n": n, "seconds": seconds}
+        log = self.path.with_name("last.log")
+        if end == KILLED and log.exists() and (lines := log.read_text().splitlines()):
+            facts["by"] = lines[-1]
         self.known[mutant.ident] = facts
         with self.path.open("a") as file:
             file.write(json.dumps(facts) + "\n")

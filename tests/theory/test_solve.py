@@ -10,7 +10,7 @@ from recombine.theory import leak
 from recombine.theory.groups import group
 from recombine.theory.kernel import Kernel, by_overlap, by_salience, random_network, subsets
 from recombine.theory.solve import METHODS, margin, regress, svr
-from recombine.theory.symmetry import cells, quotient
+from recombine.theory.symmetry import _mix, cells, quotient
 
 
 def grid(*levels):
@@ -359,3 +359,10 @@ def test_bad_problems_are_refused_in_a_sentence(name):
     with pytest.raises(Refused, match=says) as refusal:
         act()
     assert str(refusal.value).endswith(".")
+
+
+def test_colors_are_scattered_by_splitmix64():
+    """The first numbers of the generator seeded with 0 and 1, as its author published them."""
+    state = np.array([0, 1], dtype=np.uint64)
+    known = [0xE220A8397B1DCDAF, 0x910A2DEC89025CC1]
+    assert _mix(state).tolist() == known
