@@ -56,7 +56,7 @@ HEAVY = ("numpy", "scipy.linalg", "scipy.stats", "scipy.optimize", "scipy.sparse
 HEAVY += ("sklearn.ensemble", "sklearn.linear_model", "sklearn.gaussian_process", "torch")
 HEAVY += ("torch.func", "pandas", "polars", "tyro", "PIL")
 
-BUDGET = 15.0  # CPU seconds of tests per mutant: most tests are users of some core functions
+BUDGET = 5.0  # CPU seconds of tests per mutant: most tests are users of some core functions
 MEMORY = 4 << 30  # bytes that a mutant may take beyond what it was forked with
 Exchange = list[tuple[FunctionType, CodeType]]
 KILLED, TIME, LIVES = "killed", "ran out of time", "survived"

@@ -72,8 +72,9 @@ def test_an_unreached_need_opens_the_interval_on_one_side(logs, at, beyond):
 def test_two_sizes_have_a_rate_but_no_interval_and_one_has_neither():
     assert power([2, 4], [1, 8]).rate == pytest.approx(3)
     assert power([2, 4], [1, 8]).interval == (-np.inf, np.inf)
-    with pytest.raises(Refused, match="two sizes or more"):
-        power([4, 4], [1, 8])
+    for sizes, needs in (([4, 4], [1, 8]), ([-1, 4], [1, 8]), ([2, 4], [0, 8])):
+        with pytest.raises(Refused, match="all positive, at two sizes or more"):
+            power(sizes, needs)
 
 
 def test_an_open_verdict_says_how_many_fits_are_bounds():
