@@ -100,6 +100,22 @@ def test_classes_are_audited_by_wrong_answers():
     assert again.overall["unseen"] == answer.overall["unseen"]
 
 
+def test_the_command_takes_the_order_of_classes(tmp_path, capsys):
+    """Predictions 0, 1, … are numbers of classes only where the classes are listed."""
+    z, _, train = additive(1)
+    y = np.where(z[:, 0] > 3, "small", "big")
+    file = tmp_path / "p.csv"
+    pl.DataFrame(columns(z, y, (y == "big") * 1, train)).write_csv(file)
+    words = ["audit", str(file), "--target", "y", "--prediction", "yhat", "--train", "split"]
+    words += ["--budget", "0", "--json"]
+    assert main(words) == 2
+    assert "(--classes on the command line)" in capsys.readouterr().err
+    assert main([*words, "--classes", "small", "big"]) == 0
+    assert json.loads(capsys.readouterr().out)["errors"]["unseen"][0] == 0
+    assert main([*words, "--classes", "big", "small"]) == 0
+    assert json.loads(capsys.readouterr().out)["errors"]["unseen"][0] == 1
+
+
 def test_the_advice_names_combinations_to_collect(memorizer, audited):
     answer = audit(None, memorizer, target="y", prediction="yhat", train="split", budget=3)
     plan, *cures = answer.advice

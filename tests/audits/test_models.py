@@ -228,7 +228,13 @@ def test_images_that_a_classifier_is_given_are_its_examples(sums):
     names = np.array(["small", "big"])[(z[:, 0] > 2) * 1]
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
     answer = audit(
-        model, {"a": z[:, 0], "b": z[:, 1]}, targets=names, inputs=images, train=train, budget=0
+        model,
+        {"a": z[:, 0], "b": z[:, 1]},
+        targets=names,
+        classes=["small", "big"],
+        inputs=images,
+        train=train,
+        budget=0,
     )
     page = answer.to_html()
     assert page.count("data:image/png") == min(6, int((~train).sum()))
@@ -265,6 +271,36 @@ def test_a_model_on_a_task_gets_the_papers_measurements():
     answer = audit(rc.observe(model, task, split), budget=0)
     assert int((~answer.sample.seen).sum()) == 9
     assert {r.source for r in answer.reasons} >= {"lippl2025", "liang2025", "brady2024"}
+
+
+def test_a_model_on_a_task_keeps_the_names_of_levels(sums):
+    """In the order of the task, which is not that of the alphabet; absent levels are left out."""
+    z, y, train = sums
+    names = np.array(["ten", "two", "one", "six", "nil", "four", "five"])[z[:, 0]]
+    data = {"a": names, "b": z[:, 1], "y": y}
+    table = read(data, ["a", "b"], "y", levels={"a": [*dict.fromkeys(names), "zero"]})
+    task = table.task()
+    split = task.split(table.take(train).support, query=table.support)
+    model = rc.mlp(split.train, width=4, depth=1, seed=0)
+    answer = audit(rc.observe(model, task, split), budget=0)
+    assert answer.sample.table.levels("a") == tuple(dict.fromkeys(names))
+    assert answer.sample.table.levels("b") == tuple("012345")
+    assert {cell["a"] for cell in answer.to_dict()["cells"]} == set(names)
+
+
+def test_embeddings_are_not_called_images(sums):
+    """Long vectors are measured like images."""
+    z = grid(8, 8)
+    rng = np.random.default_rng(0)
+    parts = rng.standard_normal((2, 8, 32))
+    targets = parts[0, z[:, 0]] * parts[1, z[:, 1]]
+    train = ~((z >= 2) & (z < 6)).all(axis=1)
+    outputs = targets.copy()
+    for i in np.flatnonzero(~train):
+        outputs[i] = targets[train & (z == z[i]).any(axis=1)].mean(axis=0)
+    answer = audit(outputs, {"x": z[:, 0], "y": z[:, 1]}, targets=targets, train=train)
+    assert "superposition" in {r.name for r in answer.reasons}
+    assert "image" not in str(answer) + answer._repr_html_()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Scores of representations on codes whose scores are known, and against the definitions."""
 
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -14,8 +15,13 @@ from recombine.audits import probes
 from recombine.audits.factors import read
 from recombine.audits.geometry import overlaps
 from recombine.audits.representation import _matrix
+from recombine.audits.standard import standardized
 
 GRID = np.array([(a, b) for a in range(5) for b in range(4)])
+
+
+def grid_of(*levels):
+    return np.stack([a.ravel() for a in np.meshgrid(*map(np.arange, levels))], axis=1)
 
 
 def rows(grid=GRID, repeats=6):
@@ -197,6 +203,87 @@ def test_folds_leave_every_level_in_training():
 def test_bad_input_is_refused_in_one_sentence(codes, factors, sentence):
     with pytest.raises(Refused, match=sentence):
         representation(codes, factors)
+
+
+def numbers(r):
+    """Every number of a representation under a name."""
+    listed = {f"{f}.{n}": e for f, scores in r.factors.items() for n, e in scores.items()}
+    table = {n: np.array([e.value, e.low, e.high]) for n, e in (listed | r.scores).items()}
+    return table | {"rest": np.array([r.dependence, r.left_out, r.combinations])}
+
+
+def assert_same(one, other):
+    assert one.shape == other.shape
+    names, others = numbers(one), numbers(other)
+    for name, values in names.items():
+        np.testing.assert_allclose(others[name], values, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Codes of every kind: of one factor, of both, of none, of noise, constant."""
+    rng = np.random.default_rng(7)
+    z = rows(GRID[rng.permutation(len(GRID))[:14]], repeats=4)
+    noise = 0.2 * rng.standard_normal((len(z), 3))
+    codes = [z[:, 0] + noise[:, 0], z.sum(axis=1) * 1.0, z[:, 1] ** 2.0, noise[:, 1], noise[:, 1]]
+    codes = np.stack([*codes, np.full(len(z), 0.1)], axis=1)
+    return codes, z, representation(codes, columns(z))
+
+
+@pytest.mark.parametrize("code", [0, 2])
+@pytest.mark.parametrize("unit", [1e-8, -1e8])
+def test_no_score_depends_on_the_unit_sign_or_origin_of_one_code(mixed, code, unit):
+    codes, z, scores = mixed
+    other = codes.copy()
+    other[:, code] = unit * (codes[:, code] + 100)
+    assert_same(representation(other, columns(z)), scores)
+
+
+def test_a_decodable_factor_stays_decodable_beside_a_large_code():
+    z = rows(grid_of(10, 10))
+    codes = np.stack([z[:, 0], 1_000 * z[:, 1]], axis=1)
+    scores = representation(codes, columns(z)).factors["a"]
+    assert scores["decodability_held_out"].value > 0.99
+    assert scores["orthogonality"].value > 0.99
+
+
+def test_no_score_depends_on_names_or_order(mixed):
+    codes, z, scores = mixed
+    rng = np.random.default_rng(8)
+    p = rng.permutation(len(z))
+    names = [rng.permutation([f"level {k}" for k in range(m)]) for m in (5, 4)]
+    other = {"b": names[1][z[p, 1]], "a": names[0][z[p, 0]]}
+    renamed = representation(codes[p][:, rng.permutation(codes.shape[1])], other)
+    assert list(renamed.factors) == ["b", "a"]
+    assert renamed.shape == {"b": 4, "a": 5}
+    assert_same(replace(renamed, shape=scores.shape), scores)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+def test_no_score_depends_on_the_unit_of_a_continuous_factor(unit):
+    """Values have few digits, so that in the larger unit all of them are whole numbers."""
+    rng = np.random.default_rng(9)
+    z = rng.random((200, 2)).round(6)
+    codes = np.stack([z[:, 0], z[:, 1] ** 2 + z[:, 0]], axis=1)
+    scores = representation(codes, columns(z))
+    assert_same(representation(codes, columns(z * [unit, 1])), scores)
+    assert scores.shape == {"a": 10, "b": 10}
+
+
+def test_evenly_spaced_numbers_are_levels_in_any_unit():
+    z = grid_of(30, 6)
+    for unit in (1, 0.1, 2 * np.pi / 30):
+        assert read({"a": z[:, 0] * unit, "b": z[:, 1]}, len(z)).shape == (30, 6)
+
+
+def test_logistic_regressions_converge(recwarn):
+    """Also on separable codes that are more than rows."""
+    rng = np.random.default_rng(10)
+    z = rows(GRID, 3)
+    codes = rng.standard_normal((5, 4, 200))[tuple(z.T)] * np.logspace(-6, 6, 200)
+    odds = probes.level_scores(standardized(codes), read(columns(z), len(z)), rng)
+    assert not recwarn.list
+    assert np.isfinite(odds[0]).all()
 
 
 def test_codes_have_neither_unit_nor_origin():

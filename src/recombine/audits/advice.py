@@ -83,12 +83,12 @@ CURES: dict[str, tuple[Advice, ...]] = {
     "superposition": (
         Advice(
             "data",
-            "Add training images that vary one factor alone, such as stripes for places.",
+            "Add training examples that vary one factor alone, such as stripes for places.",
             claims=("liang2025.stripes_cure_the_cnn", "liang2025.stripes_do_not_cure_the_mlp"),
         ),
         Advice(
             "model",
-            "Render by factor: an architecture whose output is composed of one part per factor.",
+            "Use an architecture whose output is composed of one part per factor.",
             claims=(
                 "liang2025.rendering_by_factor_composes",
                 "liang2025.low_rank_rendering_composes",

@@ -54,7 +54,7 @@ def audit(
     prediction: str | Sequence[str] | None = None,
     inputs: Any = None,
     targets: Any = None,
-    classes: bool = False,
+    classes: Any = None,
     score: Score | None = None,
     tolerance: str | float = "0.5sd",
     budget: int = 10,
@@ -70,7 +70,8 @@ def audit(
     - factors, target, prediction: columns; factors default to all others
     - inputs: of the model, one per row; by default factor codes
     - targets: an array of targets instead of a column: numbers, class numbers, vectors or images
-    - classes: take a numeric target column for class labels
+    - classes: the class that each of the model's outputs stands for, in their order, where labels
+      are not 0, 1, …; `True` takes numeric targets for class labels
     - score: `absolute`, `squared`, `zero_one`, or a function of targets and predictions, both
       (rows, outputs), that returns one error per row
     - tolerance: largest mean error of a combination that counts as right: `0.5sd`, in standard
@@ -79,7 +80,7 @@ def audit(
     """
     observed = hasattr(model, "split") and hasattr(model, "outputs_on")
     names = {"data": data, "train": train, "factors": factors, "target": target}
-    names |= {"prediction": prediction, "inputs": inputs, "targets": targets}
+    names |= {"prediction": prediction, "inputs": inputs, "targets": targets, "classes": classes}
     columns = {"factors": factors, "target": target, "train": train, "classes": classes}
     if observed or isinstance(model, Sample):
         _without(names, "The observed model has data of its own", *names)

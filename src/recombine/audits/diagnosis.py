@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from recombine.audits.evidence import Evidence
+from recombine.audits.evidence import IMAGE, Evidence
 
 ENOUGH = 4  # unseen combinations with a target below which nothing is said
 FITTED = 0.8  # R² on seen combinations
@@ -14,7 +14,7 @@ RIGHT = 0.9  # R² on unseen combinations, and slope of outputs against targets
 LAWFUL = 0.8  # R² of a law on unseen combinations
 CONSTANT = 0.05  # variance of unseen outputs, of that of the targets
 COPIED = 0.5  # share of copies beyond chance
-PIECED = 0.5  # R² of unseen images by training images
+PIECED = 0.5  # R² of unseen outputs by training targets
 EXCESS = 0.1  # of that R² beyond the truth's
 SHORT = 0.6  # share of one factor in the outputs
 MORE = 0.3  # by which it exceeds the share in the targets
@@ -56,7 +56,7 @@ RULES = (
         "support does not determine it",
         "most unseen combinations have a level that was never trained on, or no sum or product "
         f"over factors that training determines predicts unseen targets with R² ≥ {LAWFUL} "
-        "(not for images)",
+        f"(not for targets of {IMAGE} or more numbers)",
         "No sum or product over factors that the training combinations determine gives the right "
         "answers: other combinations are needed, not more training.",
         lambda e: (
@@ -73,9 +73,9 @@ RULES = (
     ),
     Rule(
         "superposition",
-        f"training images of the same levels explain unseen images with R² ≥ {PIECED}, and "
-        f"better than the true image by {EXCESS}",
-        "Unseen images are pieced together from training images.",
+        f"training targets of the same levels explain unseen outputs of {IMAGE} or more numbers "
+        f"with R² ≥ {PIECED}, and better than the true target by {EXCESS}",
+        "Unseen outputs are pieced together from training targets.",
         lambda e: e.superposition_images >= PIECED and e.superposition >= EXCESS,
     ),
     Rule(

@@ -15,11 +15,15 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from recombine.audits.factors import Factors
+from recombine.audits.standard import SAME
 from recombine.tables.conjunctions import Array
 
 BINS = 20  # of each code, equally wide, as in the published implementations
 FOREST = 4_000  # most rows that forests are fitted to
 TREES = 20
+# Values of continuous factors are rounded to 1 / GRID, so that the sums by which trees compare
+# splits are exact: rounding would choose between two codes that split rows alike.
+GRID = 2.0**20
 INDEPENDENT = 1e-9  # nats of information between factors that count as none
 
 Bins = NDArray[np.int64]
@@ -29,7 +33,7 @@ def discretize(codes: Array, bins: int = BINS) -> Bins:
     """Cut every code into bins of equal width; a constant code has one bin."""
     low, high = codes.min(axis=0), codes.max(axis=0)
     share = (codes - low) / np.where(high > low, high - low, 1)
-    return np.asarray(np.minimum((share * bins).astype(np.int64), bins - 1))
+    return np.asarray(np.minimum((share * bins + SAME).astype(np.int64), bins - 1))
 
 
 def entropy(counts: NDArray[Any]) -> Array:
@@ -162,7 +166,7 @@ def _predicted(
         if len(present) < 2 or not test.any():
             continue
         means = np.stack([codes[train & (level == k)].mean(axis=0) for k in present])
-        guess = present[np.abs(codes[test][None] - means[:, None]).argmin(axis=0)]
+        guess = present[np.abs(codes[test][None] - means[:, None]).round(9).argmin(axis=0)]
         truth = level[test]
         each = [(guess[truth == k] == k).mean(axis=0) for k in np.unique(truth)]
         alone = 1 / len(present)
@@ -198,7 +202,8 @@ def importances(codes: Array, factors: Factors, rng: Generator) -> Array:
             "random_state": int(rng.integers(1 << 31)),
         }
         if name in factors.values:
-            model = ExtraTreesRegressor(**options).fit(codes[rows], factors.values[name][rows])
+            y = np.round(factors.values[name][rows] * GRID) / GRID
+            model = ExtraTreesRegressor(**options).fit(codes[rows], y)
         else:
             model = ExtraTreesClassifier(**options).fit(codes[rows], factors.levels[rows, f])
         columns.append(model.feature_importances_)

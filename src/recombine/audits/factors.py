@@ -10,14 +10,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from recombine.audits.standard import Numbers, Order, standardized
 from recombine.core.error import Refused
-from recombine.tables.bins import cut
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.read import NUMBERS, load
 from recombine.tables.read import read as read_table
 from recombine.tables.table import Table, distinct
 
-Numbers = NDArray[np.int64]
+# Numbers with fewer than 4/3 combinations each were measured rather than chosen.
+ALONE = 0.75
+EVEN = 0.01  # of a step: how far evenly spaced numbers may be from their places
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class Factors:
     names: tuple[str, ...]
     shape: tuple[int, ...]
     levels: Codes  # (rows, factors)
-    values: dict[str, Array]  # of continuous factors
+    values: dict[str, Array]  # of continuous factors, with mean 0 and standard deviation 1
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -51,6 +53,15 @@ class Factors:
         values = {name: v[rows] for name, v in self.values.items()}
         return Factors(self.names, self.shape, self.levels[rows], values)
 
+    def reordered(self, order: Order) -> Factors:
+        """Put rows, factors and levels into an order."""
+        return Factors(
+            tuple(self.names[f] for f in order.factors),
+            tuple(self.shape[f] for f in order.factors),
+            order.codes(self.levels[order.rows]),
+            {name: v[order.rows] for name, v in self.values.items()},
+        )
+
     def folds(self, count: int, rng: Generator) -> Numbers:
         """Assign combinations to folds such that every level stays in training.
 
@@ -71,7 +82,9 @@ class Factors:
 def read(source: Any, rows: int, bins: int = 10) -> Factors:
     """Read factors of `rows` rows: a mapping of columns, a dataframe, an array or a `Table`.
 
-    Columns of many distinct fractions are continuous and cut into `bins` equally full bins.
+    Columns of many numbers are continuous if these are unevenly spaced, or hardly any occurs in two
+    combinations; this depends neither on the unit nor on repeated rows. They are cut into `bins`
+    equally full bins.
     """
     if isinstance(source, Factors):
         _same(len(source), rows)
@@ -84,22 +97,35 @@ def read(source: Any, rows: int, bins: int = 10) -> Factors:
     discrete, values = {}, {}
     for name in frame.columns:
         column = frame[name]
-        numbers = column.drop_nulls().unique()
-        if (
-            column.dtype.is_float()
-            and len(numbers) > NUMBERS
-            and not column.null_count()
-            and not bool((numbers % 1 == 0).all())
-        ):
-            values[name] = column.to_numpy().astype(np.float64)
-            if not np.isfinite(values[name]).all():
-                raise Refused(f"Factor {name!r} is not finite in some row; leave out such rows.")
-            ends = np.unique(np.quantile(values[name], np.linspace(0, 1, bins + 1)))
-            discrete[name] = cut(values[name], ends)[0].tolist()
-        else:
-            discrete[name] = column.to_list()
+        discrete[name] = column.to_list()
+        if not column.dtype.is_numeric() or column.null_count():
+            continue
+        numbers = column.to_numpy().astype(np.float64)
+        known, level = np.unique(numbers, return_inverse=True)
+        if len(known) <= NUMBERS:
+            continue
+        if not np.isfinite(known).all():
+            raise Refused(f"Factor {name!r} is not finite in some row; leave out such rows.")
+        discrete[name] = level.tolist()
+        if not _even(known) or len(known) > ALONE * frame.n_unique():
+            values[name] = standardized(numbers[:, None])[:, 0]
+            discrete[name] = _bins(numbers, bins).tolist()
     table = read_table(discrete)
     return Factors(table.columns, table.shape, table.codes, values)
+
+
+def _even(known: Array) -> bool:
+    """Whether sorted distinct numbers have equal steps, some of which may be missing."""
+    span = known[-1] - known[0]
+    places = (known - known[0]) / span * np.round(span / np.diff(known).min())
+    return bool(np.abs(places - np.round(places)).max() < EVEN)
+
+
+def _bins(values: Array, count: int) -> Numbers:
+    """Equally full bins by middle ranks, which mirrored values have in mirrored order."""
+    ordered = np.sort(values)
+    below, upto = (np.searchsorted(ordered, values, side=s) for s in ("left", "right"))
+    return np.asarray((below + upto) * count // (2 * len(values)), dtype=np.int64)
 
 
 def _same(rows: int, codes: int) -> None:

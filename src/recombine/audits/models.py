@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recombine.audits.classes import labelled, numbers, ordered
 from recombine.audits.rows import listed, marked, rows_of
 from recombine.audits.sample import (
     Sample,
@@ -21,10 +22,9 @@ from recombine.audits.sample import (
 from recombine.core.error import Refused
 from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array
-from recombine.tables.lists import class_numbers
 from recombine.tables.query import answers_of, evaluated, is_module, one_hot
 from recombine.tables.read import read
-from recombine.tables.table import Table, name_of
+from recombine.tables.table import Table
 
 if TYPE_CHECKING:
     from recombine.core.diagnostic import Observed
@@ -40,7 +40,7 @@ def from_model(
     targets: Any = None,
     target: str | Sequence[str] | None = None,
     train: Any = None,
-    classes: bool = False,
+    classes: Any = None,
     factors: Sequence[str] | None = None,
 ) -> Sample:
     """Run a model on every row.
@@ -51,8 +51,10 @@ def from_model(
     - inputs: of the model, one per row; by default factor codes
     - targets: an array of targets, if they are not a column: numbers, class labels or images
     - train: as for `rows_of`. Rows of a training table have only factor codes as inputs
-    - classes: take numeric targets for class labels
+    - classes: of the targets, in the order of the model's outputs; `True` takes numeric targets for
+      class labels
     """
+    labels = classes is not None and classes is not False
     mask: Mask | None
     if isinstance(data, Table) and isinstance(train, Table):
         table, appended = _joined(data, train), train.rows
@@ -62,17 +64,20 @@ def from_model(
         table, appended = data, 0
     else:
         names = listed(target)
-        rows = rows_of(data, factors=factors, targets=names, train=train, classes=classes)
+        rows = rows_of(data, factors=factors, targets=names, train=train, classes=labels)
         table, mask, appended = rows.table, rows.train, rows.appended
     if appended and targets is not None:
         raise Refused(
             "An array of targets has no rows for the training table; give targets as a column of "
             "both, or mark the training rows by a mask."
         )
-    table, shape = _with_targets(table, targets, classes)
+    known = isinstance(data, Table) and targets is None and not labels  # it lists its classes
+    table, shape = _with_targets(table, targets, labels)
+    if not known:
+        table, known = ordered(table, classes, model)
     with evaluated(model):
         answers = _outputs(model, table, inputs, table.rows - appended)
-    outputs, shape = _as_targets(answers, table, shape)
+    outputs, shape = _as_targets(answers, table, shape, known)
     runnable = model if callable(model) or hasattr(model, "predict") else None
     return Sample(table, outputs, mask, shape, runnable, inputs)
 
@@ -82,16 +87,21 @@ def from_predictions(
     *,
     prediction: str | Sequence[str],
     target: str | Sequence[str] | None = None,
+    classes: Any = None,
     **options: Any,
 ) -> Sample:
     """Read a table of predictions: factor columns, a target and a prediction.
 
-    The options are those of `rows_of`.
+    The other options are those of `rows_of`.
+
+    - classes: of the target, in the order in which predictions number them; `True` takes a numeric
+      target for class labels
     """
     import polars as pl
 
     predictions, targets = listed(prediction), listed(target)
-    rows = rows_of(source, targets=targets, predictions=predictions, **options)
+    labels = classes is not None and classes is not False
+    rows = rows_of(source, targets=targets, predictions=predictions, classes=labels, **options)
     if len(predictions) != max(len(targets), 1):
         raise Refused(
             f"There are {len(predictions)} columns of predictions and {len(targets)} of targets; "
@@ -107,7 +117,8 @@ def from_predictions(
         except ValueError as problem:
             raise Refused(f"The predictions {name!r} are vectors of different length.") from problem
     table, shape = _with_targets(rows.table, None)
-    outputs, shape = _as_targets(np.concatenate(columns, axis=1), table, shape)
+    table, known = ordered(table, classes)
+    outputs, shape = _as_targets(np.concatenate(columns, axis=1), table, shape, known)
     return Sample(table, outputs, rows.train, shape)
 
 
@@ -134,7 +145,7 @@ def _with_targets(
         y = np.where(y == None, np.nan, y)  # noqa: E711 (elementwise)
         y = y.astype(np.float64) if all(isinstance(v, int | float) for v in y.ravel()) else y
     if y.ndim == 1 and (classes or y.dtype.kind in "iubUSO"):
-        return _with_classes(table, y.tolist()), ()
+        return labelled(table, y.tolist()), ()
     try:
         flat = y.reshape(len(y), -1).astype(np.float64)
     except (TypeError, ValueError) as problem:
@@ -144,19 +155,6 @@ def _with_targets(
         raise Refused("The targets are infinite in some row; give finite numbers.")
     names = tuple(f"target{i}" for i in range(flat.shape[1])) if flat.shape[1] > 1 else ("target",)
     return replace(table, y=flat, targets=names, classes=()), y.shape[1:]
-
-
-def _with_classes(table: Table, labels: list[Any]) -> Table:
-    """Put class labels into a table; `None` and nan are missing."""
-    known = [v is not None and v == v for v in labels]
-    present = {v for v, is_known in zip(labels, known, strict=True) if is_known}
-    if len(present) < 2:
-        raise Refused("All targets are the same class; there is nothing to tell apart.")
-    names = sorted(present, key=lambda v: (isinstance(v, str), v))
-    place = {v: i for i, v in enumerate(names)}
-    y = np.full((len(labels), len(names)), np.nan)
-    y[known] = np.eye(len(names))[[place[v] for v in labels if v in place]]
-    return replace(table, y=y, targets=("target",), classes=tuple(map(name_of, names)))
 
 
 def _outputs(model: Any, table: Table, inputs: Any, rows: int) -> Any:
@@ -207,10 +205,15 @@ def _counted(answers: Any, rows: int) -> Any:
     return out
 
 
-def _as_targets(out: Any, table: Table, shape: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
-    """Bring outputs into the form of the targets; appended rows without outputs are nan."""
+def _as_targets(
+    out: Any, table: Table, shape: tuple[int, ...], known: bool = False
+) -> tuple[Array, tuple[int, ...]]:
+    """Bring outputs into the form of the targets; appended rows without outputs are nan.
+
+    - known: whether the classes have the order of the outputs
+    """
     if table.classes:
-        flat, shape = _classes(out, table)[:, None], ()
+        flat, shape = numbers(out, table, known)[:, None], ()
     else:
         flat = out.reshape(len(out), -1)
         if flat.dtype.kind not in "biuf":
@@ -237,32 +240,22 @@ def _sides(shape: tuple[int, ...]) -> list[int]:
     return [side for side in shape if side > 1]  # a single channel may be left out
 
 
-def _classes(out: Any, table: Table) -> Array:
-    """Class numbers from names, numbers, or one column of scores per class."""
-    flat, names = out.reshape(len(out), -1), table.classes
-    if out.ndim == 2 and flat.shape[1] == len(names) and flat.dtype.kind in "iuf":
-        check_finite(flat, "The model's outputs are")
-        return np.asarray(flat.argmax(axis=1), dtype=np.float64)
-    if flat.shape[1] != 1:
-        raise Refused(
-            f"The model returns {flat.shape[1]} numbers per row; {len(names)} classes need one "
-            "label, or one score per class."
-        )
-    return class_numbers(flat[:, 0].tolist(), names)
-
-
 def from_observed(observed: Observed) -> Sample:
     """Take the query points of a task; those in the support count as trained on."""
     space, query = observed.task.space, observed.split.query
     columns: dict[str, Any] = {}
-    names = []
+    names, levels = [], {}
     for f in space.factors:
         block = query.z[:, space.blocks[f.name]]
         for d in range(block.shape[1]):
             name = f.name if block.shape[1] == 1 else f"{f.name}[{d}]"
-            columns[name] = block[:, d].astype(np.int64) if f.levels is not None else block[:, d]
-            names.append(name if f.levels is not None else f"{name}=quantile:{BINS}")
-    table = read(columns, names)
+            columns[name] = block[:, d] if f.levels is None else block[:, d].astype(np.int64)
+            names.append(f"{name}=quantile:{BINS}" if f.levels is None else name)
+            if f.labels:
+                present = np.unique(columns[name])
+                columns[name] = [f.labels[code] for code in columns[name]]
+                levels[name] = [f.labels[code] for code in present]
+    table = read(columns, names, levels=levels)
     table, shape = _with_targets(table, query.y)
     outputs, shape = _as_targets(array_of(observed.outputs), table, shape)
     inside = np.asarray(observed.split.inside, dtype=bool)

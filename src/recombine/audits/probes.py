@@ -1,4 +1,7 @@
-"""Linear probes of factors, trained on some combinations and tested on others."""
+"""Linear probes of factors, trained on some combinations and tested on others.
+
+Codes are standardized, so that one penalty suits all of them.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from recombine.audits.cells import group_means
-from recombine.audits.factors import Factors, Numbers
+from recombine.audits.factors import Factors
+from recombine.audits.standard import Numbers, ranks
 from recombine.tables.conjunctions import Array
 
 FOLDS = 5
-RIDGE = 1e-3  # of the mean variance of the codes
+RIDGE = 1e-3  # of the variance of the codes, which is 1
+DIGITS = 6  # of discriminants: sums in another order must not break ties
 LOGISTIC = 4_000  # most rows that logistic regression is fitted to
 
 
@@ -22,22 +27,19 @@ def discriminant(x: Array, level: NDArray[Any], levels: int, new: Array) -> Numb
     means, size = group_means(x, level, levels)
     left = x - means[level]
     within = left.T @ left / len(x)
-    within += _ridge(x) * np.eye(len(within))
+    within += RIDGE * np.eye(len(within))
     slopes = np.linalg.solve(within, means.T)
     scores = new @ slopes - 0.5 * (means.T * slopes).sum(axis=0)
-    return np.asarray(np.where(size > 0, scores, -np.inf).argmax(axis=1), dtype=np.int64)
+    scores = np.where(size > 0, scores.round(DIGITS), -np.inf)
+    return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
 def regression(x: Array, y: Array, new: Array) -> Array:
     """Predict by ridge regression."""
     mean, center = x.mean(axis=0), y.mean()
-    gram = (x - mean).T @ (x - mean) / len(x) + _ridge(x) * np.eye(x.shape[1])
+    gram = (x - mean).T @ (x - mean) / len(x) + RIDGE * np.eye(x.shape[1])
     slope = np.linalg.solve(gram, (x - mean).T @ (y - center) / len(x))
     return np.asarray((new - mean) @ slope + center)
-
-
-def _ridge(x: Array) -> float:
-    return RIDGE * float(x.var(axis=0).mean()) + 1e-12
 
 
 def out_of_fold(codes: Array, factors: Factors, fold: NDArray[Any]) -> tuple[Array, Array]:
@@ -87,20 +89,19 @@ def level_scores(codes: Array, factors: Factors, rng: Generator) -> list[Array]:
     """Log odds of each level by one-versus-rest logistic regression with two folds of rows."""
     from sklearn.linear_model import LogisticRegression
 
-    scale = codes.std(axis=0)
-    x = (codes - codes.mean(axis=0)) / np.where(scale > 0, scale, 1)
-    half = rng.permutation(len(x)) % 2
+    half = rng.permutation(len(codes)) % 2
     answer = []
     for f, levels in enumerate(factors.shape):
-        z, scores = factors.levels[:, f], np.full((len(x), levels), np.nan)
+        z, scores = factors.levels[:, f], np.full((len(codes), levels), np.nan)
         for k in (0, 1):
             train = np.flatnonzero(half != k)
             train = train if len(train) <= LOGISTIC else rng.choice(train, LOGISTIC, replace=False)
             for level in range(levels):
                 is_level = z[train] == level
                 if is_level.any() and not is_level.all():
-                    model = LogisticRegression(C=10.0, max_iter=300).fit(x[train], is_level)
-                    scores[half == k, level] = model.decision_function(x[half == k])
+                    model = LogisticRegression(C=10.0, solver="newton-cholesky")
+                    model.fit(codes[train], is_level)
+                    scores[half == k, level] = model.decision_function(codes[half == k])
         answer.append(scores)
     return answer
 
@@ -128,4 +129,4 @@ def area(scores: Array, positive: NDArray[np.bool_]) -> float:
     rows = ~np.isnan(scores)
     if len(np.unique(positive[rows])) < 2:
         return float("nan")
-    return float(roc_auc_score(positive[rows], scores[rows]))
+    return float(roc_auc_score(positive[rows], ranks(scores[rows])))

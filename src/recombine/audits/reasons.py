@@ -43,8 +43,8 @@ SENTENCES = {
     "the targets', most at {conjunction_at}.",
     "copies": "{copies:.0%} of the unseen outputs equal the target of a training combination with "
     "a common level; of the true values, {copies_chance:.0%} do.",
-    "superposition": "Training images of the same levels explain unseen outputs with R² "
-    "{superposition_images:.2f}, {superposition:+.2f} relative to the true image.",
+    "superposition": "Training targets of the same levels explain unseen outputs with R² "
+    "{superposition_images:.2f}, {superposition:+.2f} relative to the true target.",
     "never": "{never:,} unseen combinations have a level that does not occur in training.",
 }
 # Evidence whose name differs from that of its reason, and papers other than lippl2025.

@@ -16,6 +16,7 @@ from recombine.audits import disentanglement as d
 from recombine.audits import geometry, probes
 from recombine.audits.factors import Factors, read
 from recombine.audits.sample import array_of, check_finite
+from recombine.audits.standard import order_of, oriented, standardized
 from recombine.core.error import Refused
 from recombine.core.show import shown
 from recombine.tables.conjunctions import Array
@@ -131,9 +132,12 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
 
     - codes: (rows, features) of an array or tensor; further axes are flattened
     - factors: one column per factor: a mapping, dataframe, array or `Table`. Columns of many
-      distinct fractions are continuous
+      unevenly spaced numbers, or of numbers that hardly repeat, are continuous
     - bins: number of bins of a continuous factor, for scores that need levels
     - seed: of folds, halves and forests
+
+    No score depends on the units of codes or factors, on the names of levels, or on the order of
+    rows, codes, factors and levels.
 
     >>> rng = np.random.default_rng(0)
     >>> z = np.array([(a, b) for a in range(4) for b in range(4)] * 8)
@@ -144,12 +148,14 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     x = _matrix(codes)
     if not isinstance(bins, int) or bins < 2:
         raise Refused(f"representation() needs a whole number of bins >= 2; got bins={bins}.")
-    z = read(factors, len(x), bins)
+    source = z = read(factors, len(x), bins)
     if len(z.cells) < 4:
         raise Refused(
             f"The factors have {len(z.cells)} combinations; at least 4 are needed to hold some out."
         )
     rng = generator(seed)
+    order = order_of(np.column_stack([x, *z.values.values()]), z.levels, z.shape)
+    x, z = oriented(x[order.rows]), z.reordered(order)
     fold = z.folds(probes.FOLDS, rng)
     across = probes.out_of_fold(x, z, fold[z.cell])
     repeated = np.bincount(z.cell).max() > 1
@@ -199,12 +205,12 @@ def representation(codes: Any, factors: Any, *, bins: int = 10, seed: int = 0) -
     return Representation(
         len(x),
         x.shape[1],
-        dict(zip(z.names, z.shape, strict=True)),
+        dict(zip(source.names, source.shape, strict=True)),
         len(z.cells),
         int((fold < 0).sum()),
         _dependence(z),
         single,
-        {name: {k: v[f] for k, v in each.items()} for f, name in enumerate(z.names)},
+        {n: {k: v[z.names.index(n)] for k, v in each.items()} for n in source.names},
     )
 
 
@@ -235,6 +241,7 @@ def _dependence(z: Factors) -> float:
 def _matrix(codes: Any) -> Array:
     try:
         x = np.asarray(array_of(codes))
+        precision = np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps
         x = x if np.iscomplexobj(x) else x.astype(np.float64)
     except (TypeError, ValueError) as problem:
         raise Refused(f"The codes are not an array of numbers: {problem}") from problem
@@ -246,9 +253,7 @@ def _matrix(codes: Any) -> Array:
     check_finite(x, "The codes are", "; leave these out")
     if not np.ptp(x, axis=0).any():
         raise Refused("All rows of the codes are equal, so they cannot represent any factor.")
-    x = x / np.abs(x).max()  # before the mean, which could overflow
-    x = x - x.mean(axis=0)
-    return np.asarray(x / x.std())  # no score depends on the unit or the origin
+    return standardized(x, float(precision))
 
 
 def _plain(e: Estimate) -> dict[str, float | None]:

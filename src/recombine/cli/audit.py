@@ -28,7 +28,7 @@ def audit(words: list[str]) -> int:
         factors=options.factors or None,
         target=options.target,
         train=options.train,
-        classes=options.classes,
+        classes=True if options.classes == () else options.classes,
         separator=options.separator,
         encoding=options.encoding,
     )

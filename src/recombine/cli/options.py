@@ -141,8 +141,8 @@ class AuditOptions:
     train: str | None = None
     """Which rows the model was trained on: a column with the value train (or true, or 1), a mask
     (.npy, or a file with one column), or a file of training rows."""
-    classes: bool = False
-    """Treat a numeric target as class labels."""
+    classes: tuple[str, ...] | None = None
+    """Treat a numeric target as class labels; with names, those that predictions 0, 1, … mean."""
     score: str | None = None
     """Error of a row: absolute (the default for numbers), squared, or zero_one (for classes)."""
     tolerance: str = "0.5sd"
