@@ -1,17 +1,22 @@
 """The process of a command: signals end it whole, and no stream, locale or name makes it crash."""
 
 import errno
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 
+from recombine.cli import terminal
 from recombine.cli.main import COMMANDS, main
+from recombine.cli.process import interruptible, is_working, stoppable
 from recombine.runs.store import Store
 
 SQUARE = "liang2025.hidden_square"
@@ -56,10 +61,10 @@ def start(folder, *words, **options):
     )
 
 
-def wait_until(true, process, seconds=120):
+def wait_until(true, process=None, seconds=120):
     patience = time.monotonic() + seconds
     while not true():
-        assert process.poll() is None, process.stderr.read()
+        assert process is None or process.poll() is None, process.stderr.read()
         assert time.monotonic() < patience
         time.sleep(0.02)
 
@@ -285,3 +290,33 @@ def test_a_report_overwrites_only_regular_files_and_says_so_first(
     assert target.read_text() == "mine"
     assert link.is_symlink()
     assert not (tmp_path / "records").exists()
+
+
+def test_a_signal_ends_a_calculation_that_python_cannot_interrupt():
+    """Handlers run in the main thread only, which must not be the one that calculates."""
+    gate, begun = threading.Event(), time.monotonic()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    with stoppable(), pytest.raises(KeyboardInterrupt):
+        interruptible(gate.wait)
+    assert time.monotonic() - begun < 10
+    assert is_working()
+    gate.set()
+    wait_until(lambda: not is_working(), seconds=10)
+    assert interruptible(lambda: 3) == 3
+    with pytest.raises(TimeoutError, match="mine"):
+        interruptible(lambda: (_ for _ in ()).throw(TimeoutError("mine")))
+
+
+def test_a_clock_is_shown_from_the_third_second_on(monkeypatch):
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=60)
+    monkeypatch.setattr(terminal, "err", lambda: console)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.05)
+    with terminal.elapsed("certify data.csv"):
+        wait_until(lambda: "certify data.csv" in screen.getvalue(), seconds=10)
+    size = len(screen.getvalue())
+    with terminal.elapsed("certify data.csv", quiet=True):
+        time.sleep(0.1)
+    with terminal.elapsed("certify data.csv"):
+        pass
+    assert len(screen.getvalue()) == size

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from recombine.core.error import Refused
+from recombine.tables import certify as certificates
+from recombine.tables import foresight
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Conjunctions, conjunctions
 from recombine.tables.exact import echelon, proven_factor, random_prime, rational
@@ -193,3 +195,16 @@ def test_orders_and_sizes_that_cannot_be_served():
     assert not certify(wide, 1, np.array([[0, 1, 0, 0]])).determined.any()
     with pytest.raises(Refused, match="Use order 1"):
         solve(wide.shape, 2, z, np.ones(500))
+
+
+def test_the_search_for_a_witness_ends(monkeypatch):
+    """A sparse table of many levels, whose shortest witness takes a solver minutes."""
+    rng = np.random.default_rng(0)
+    shape = (64,) * 6
+    t = table_of(rng.integers(64, size=(900, 6)), shape, y=rng.normal(size=(900, 1)))
+    monkeypatch.setattr(certificates, "SECONDS", 0.02)
+    f = foresight.certify(t, 1, wanted=rng.integers(64, size=(3, 6)))
+    assert f.certificate.determined.all()
+    assert f.certificate.witness(f.source.decode(f.queries[:1])[0]) is None
+    assert f.summary["witnesses"] == []
+    assert str(f).endswith("No short witness was found in 0.02 s.")

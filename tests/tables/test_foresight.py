@@ -15,9 +15,10 @@ from sklearn.preprocessing import OneHotEncoder
 
 from recombine.core.error import Refused
 from recombine.tables import foresight, process
-from recombine.tables.forecast import ORDER, RANGE, tolerance
+from recombine.tables.forecast import ORDER, RANGE, Components, tolerance
 from recombine.tables.lists import aligned, briefly, combinations_of, level_frame, rows_of
 from recombine.tables.read import read
+from recombine.tables.referee import Judgement
 
 SHAPE = (5, 6, 4)
 NAMES = [[f"{name}{k}" for k in range(m)] for name, m in zip("abc", SHAPE, strict=True)]
@@ -205,7 +206,7 @@ def test_repeats_separate_noise_from_error(seen):
     ]
     t = read(pl.concat(rows), ["a", "b", "c"], "y")
     f = foresight.forecast(t, network="").forecast
-    assert f.referees[0].noise == pytest.approx(0.45**2, rel=0.3)
+    assert f.referees[0].noise * f.scales[0].size ** 2 == pytest.approx(0.45**2, rel=0.3)
     once = foresight.forecast(read(rows[0], ["a", "b", "c"], "y"), network="").forecast
     assert once.referees[0].noise is None
     assert f.known.mean() > once.known.mean()
@@ -213,7 +214,8 @@ def test_repeats_separate_noise_from_error(seen):
 
 
 def test_classes_are_known_where_they_follow_a_law(seen):
-    names = np.where(truth_of() > 0.3, "high", np.where(truth_of() < -1, "low", "middle"))
+    truth = truth_of(4)
+    names = np.where(truth > 0.3, "high", np.where(truth < -1, "low", "middle"))
     f = foresight.forecast(table_of(names, seen), network="relu3", tolerance=0.2)
     made = f.forecast
     assert f.source.classes == ("high", "low", "middle")
@@ -227,6 +229,23 @@ def test_classes_are_known_where_they_follow_a_law(seen):
     low = np.array(f.columns["value"]) == "low"
     assert (flipped.forecast.fails == (made.known & ~low)).all()
     assert "an error probability of" in str(f)
+
+
+def test_the_expected_error_of_vectors_has_a_known_value(additive):
+    """Two components of three outputs: |Δ|² inside and outside their plane, plus their variance."""
+    axes = np.array([[1.0, 0.0], [0.0, 0.6], [0.0, 0.8]])
+    ratios = np.array([1.0, 2.0])  # mean square 2.5
+    f = replace(
+        additive.forecast,
+        kind="vector",
+        value=np.zeros((1, 3)),
+        basis=Components(np.zeros(3), axes, rest=0.7),
+        judgements=tuple(Judgement(np.zeros(1), np.array([s]), ratios) for s in (2.0, 3.0)),
+    )
+    wrong = 3 * axes[:, 0] + 4 * axes[:, 1] + 12 * np.array([0.0, 0.8, -0.6])
+    variance = (2.0**2 + 3.0**2) * 2.5 + 0.7
+    assert f.error_of(np.zeros((1, 3)))[0] == pytest.approx(np.sqrt(variance))
+    assert f.error_of(wrong[None])[0] == pytest.approx(np.sqrt(3**2 + 4**2 + 12**2 + variance))
 
 
 def test_vectors_go_through_their_leading_components(seen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from recombine.cli.audit import audit
 from recombine.cli.commands import data, list_, report, reproduce, sweep_
 from recombine.cli.lab import lab
 from recombine.cli.parse import summary
-from recombine.cli.process import flush_streams, mute, open_streams, stoppable
+from recombine.cli.process import flush_streams, is_working, mute, open_streams, stoppable
 from recombine.cli.run import run
 from recombine.cli.tables import TABLE_COMMANDS
 from recombine.core.error import Refused, nearest
@@ -83,9 +84,12 @@ def main(words: Sequence[str] | None = None) -> int:
     if words is not None:
         return _guarded([*words])
     try:
-        return _guarded(sys.argv[1:])
+        code = _guarded(sys.argv[1:])
     finally:
         flush_streams()
+    if is_working():
+        os._exit(code)  # a normal exit would take libraries from under the calculation
+    return code
 
 
 def _guarded(words: list[str]) -> int:

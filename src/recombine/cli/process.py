@@ -6,12 +6,17 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from threading import current_thread, main_thread
+from threading import Thread, current_thread, main_thread
+from threading import enumerate as threads
 from types import FrameType
-from typing import TextIO
+from typing import TextIO, TypeVar
 
+T = TypeVar("T")
+
+WORKER = "recombine calculation"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -47,6 +52,32 @@ def stoppable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """Run `work` in a thread of its own, so that a signal does not wait for a long calculation.
+
+    Python handles signals between its own instructions only, in the main thread.
+    """
+    if current_thread() is not main_thread():
+        return work()
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as problem:
+            outcome.set_exception(problem)
+
+    Thread(target=run, name=WORKER, daemon=True).start()
+    while not wait([outcome], timeout=0.1).done:  # signals are handled between short waits
+        pass
+    return outcome.result()
+
+
+def is_working() -> bool:
+    """Whether a calculation that was interrupted still runs."""
+    return any(t.name == WORKER for t in threads())
 
 
 def open_streams() -> bool:

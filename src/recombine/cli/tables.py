@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from recombine.cli.parse import arguments_for, leading_file, parse, summary
+from recombine.cli.process import interruptible
 from recombine.core.disk import check_target, write
 from recombine.core.error import Refused, nearest
 
@@ -44,17 +45,23 @@ def plan(words: list[str]) -> int:
 def split(words: list[str]) -> int:
     """Split a table into training and test combinations of certified difficulty."""
     from recombine.cli.options import SplitOptions
-    from recombine.cli.terminal import print_json, show
+    from recombine.cli.terminal import elapsed, print_json, show
     from recombine.tables import split as splits
 
     table, options = _open(words, SplitOptions, "split", summary(split))
-    if options.ladder:
-        parts = splits.ladder(table, **arguments_for(splits.ladder, options))
-        folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
-    else:
-        parts = [splits.split(table, **arguments_for(splits.split, options))]
-        folders = [options.out]
-    answers = [_write_split(part, folder) for part, folder in zip(parts, folders, strict=True)]
+
+    def work() -> tuple[list[Split], list[Path], list[dict[str, Any]]]:
+        if options.ladder:
+            parts = splits.ladder(table, **arguments_for(splits.ladder, options))
+            folders = [options.out / f"rung{at}" for at in range(1, len(parts) + 1)]
+        else:
+            parts = [splits.split(table, **arguments_for(splits.split, options))]
+            folders = [options.out]
+        pairs = zip(parts, folders, strict=True)
+        return parts, folders, [_write_split(part, folder) for part, folder in pairs]
+
+    with elapsed(f"split {words[0]}", quiet=options.json):
+        parts, folders, answers = interruptible(work)
     if options.json:
         print_json(answers if options.ladder else answers[0])
     else:
@@ -103,20 +110,27 @@ def _open(words: list[str], kind: Any, command: str, about: str) -> tuple[Table,
 
 def _answer(words: list[str], kind: Any, ask: Callable[..., Foresight], about: str) -> int:
     """Call `ask` on a table with the options that it takes, then write and print the answer."""
-    from recombine.cli.terminal import print_json, say, show
+    from recombine.cli.terminal import elapsed, print_json, say, show
 
     table, options = _open(words, kind, ask.__name__, about)
-    answer = ask(table, **arguments_for(ask, options))
+
+    def work() -> tuple[Foresight, str, Any]:
+        answer = ask(table, **arguments_for(ask, options))
+        page = "" if options.html is None else answer.to_html()
+        return answer, page, answer.summary if options.json else str(answer)
+
+    with elapsed(f"{ask.__name__} {words[0]}", quiet=options.json):
+        answer, page, text = interruptible(work)
     if options.cells is not None:
         write(options.cells, answer.table.write_csv())
         say(f"{len(answer.queries):,} combinations are in {options.cells}")
     if options.html is not None:
-        write(options.html, answer.to_html())
+        write(options.html, page)
         say(f"Page: {options.html}")
     if options.json:
-        print_json(answer.summary)
+        print_json(text)
     else:
-        show(str(answer))
+        show(text)
     return 0
 
 

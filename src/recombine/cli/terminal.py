@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from textwrap import wrap
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from recombine.runs.judge import Judged
     from recombine.runs.record import Record
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MANY_CLAIMS = 40  # a report of more prints counts instead of a table
 
+PATIENCE = 2.0  # seconds without a sign of life
 LONGEST = 2000  # characters of a warning
 WIDTH = 120  # columns where there is no terminal
 
@@ -144,6 +147,36 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Watch]:
                 warn(warning, console=bar.console)
 
         yield watch
+
+
+@contextmanager
+def elapsed(title: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show the time on a terminal for as long as something takes, from its third second on."""
+    console = err()
+    if quiet or not console.is_terminal:
+        yield
+        return
+    clocks: list[Progress] = []
+
+    def show_clock() -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+        clock = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+        clock.add_task(title, total=None)
+        clock.start()
+        clocks.append(clock)
+
+    timer = Timer(PATIENCE, show_clock)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        for clock in clocks:
+            clock.stop()
 
 
 def show_failures(records: Sequence[Record]) -> bool:

@@ -150,10 +150,20 @@ class Answers:
     @cached_property
     def witnesses(self) -> list[certificates.Witness]:
         """Witnesses of the first few determined combinations that were not measured."""
-        c = self.certificate
+        return self._search[0]
+
+    @cached_property
+    def _search(self) -> tuple[list[certificates.Witness], bool]:
+        """Witnesses, and whether the search was given up because it took too long."""
+        c, found = self.certificate, list[certificates.Witness]()
         rows = np.flatnonzero(c.determined & ~self.already_measured)[:WITNESSES]
-        names = self.source.decode(c.queries[rows])
-        return [w for w in map(c.witness, names) if w is not None]
+        for name in self.source.decode(c.queries[rows]):
+            try:
+                witness = c.search(name)
+            except certificates.Late:
+                return found, True
+            found += [] if witness is None else [witness]
+        return found, False
 
     @cached_property
     def sentences(self) -> list[str]:
@@ -259,6 +269,8 @@ class Answers:
             lines += text_table(*self.coverage, left=1)
             if texts := self.witness_texts(20):
                 lines += ["", "Witnesses:", *(f"  {text}" for text in texts)]
+            elif self._search[1]:
+                lines += ["", f"No short witness was found in {certificates.SECONDS:g} s."]
         return "\n".join(lines).rstrip()
 
     @property

@@ -24,6 +24,11 @@ from recombine.tables.solve import System, solve
 from recombine.tables.table import Table
 
 WITNESS_ROWS = 4_000  # most measured combinations of the linear program for a witness
+SECONDS = 2.0  # for that program; it takes minutes where thousands of combinations share few levels
+
+
+class Late(Exception):
+    """The search for a witness took too long."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,17 @@ class Certificate:
         ]
 
     def witness(self, combination: Sequence[Any]) -> Witness | None:
-        """Write a combination as a signed sum of few measured ones; `None` if none is found."""
+        """Write a combination as a signed sum of few measured ones; `None` if none is found.
+
+        The search ends after two seconds.
+        """
+        try:
+            return self.search(combination)
+        except Late:
+            return None
+
+    def search(self, combination: Sequence[Any]) -> Witness | None:
+        """Find a witness as `witness` does; raise `Late` if the search takes too long."""
         (z,) = self.table.encode([combination], "The combination")
         terms = _corners(self.table, self.order, z) or _program(self, z)
         if terms is None:
@@ -217,8 +232,14 @@ def _program(certificate: Certificate, z: NDArray[Any]) -> list[Term] | None:
     phi = c.matrix(cells).T
     goal = c.matrix(z[None]).toarray()[0]
     answer = linprog(
-        np.ones(2 * len(cells)), A_eq=sparse.hstack([phi, -phi]), b_eq=goal, method="highs"
+        np.ones(2 * len(cells)),
+        A_eq=sparse.hstack([phi, -phi]),
+        b_eq=goal,
+        method="highs",
+        options={"time_limit": SECONDS},
     )
+    if answer.status == 1:
+        raise Late
     if answer.x is None:
         return None
     weights = answer.x[: len(cells)] - answer.x[len(cells) :]

@@ -15,7 +15,9 @@ from recombine.core.space import Mask
 from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.network import answer, measure, network_kernel
 from recombine.tables.referee import Judgement, Referee, fit_referee
-from recombine.tables.table import Table
+from recombine.tables.standard import Frame, Scale, frame_of, scale_of, unsorted
+from recombine.tables.table import Cells, Table
+from recombine.tables.targets import LARGEST
 
 INTERVAL = 0.9  # share of truths that lie between low and high
 SURE = 0.95  # share of truths within the tolerance of a known value
@@ -82,8 +84,10 @@ class Forecast:
     tolerance: float  # in units of the target; for classes, the chance of a wrong one
     value: Array  # (queries, outputs); class numbers for classes
     why: NDArray[np.int64]  # index of REASONS; 0 where the value is known
-    referees: tuple[Referee, ...]
-    judgements: tuple[Judgement, ...]
+    frame: Frame  # the order that the referees were fitted in
+    scales: tuple[Scale, ...]  # of the referees' outputs
+    referees: tuple[Referee, ...]  # of standardized outputs
+    judgements: tuple[Judgement, ...]  # in units of the outputs
     options: tuple[str, int]  # tolerance as the caller wrote it, and seed
     basis: Components | None = None  # of vectors
     wrong: Array | None = None  # (queries,): chance that the value of a class is wrong
@@ -110,6 +114,16 @@ class Forecast:
         if self.kind != "number":
             return np.full(len(self.queries), np.nan)
         return self.value[:, 0] + sign * self.judgements[0].half_width(INTERVAL)
+
+    @property
+    def standard(self) -> Forecast:
+        """Table, queries, values and judgements in standard order."""
+        codes, order = self.frame.sort(self.queries)
+        judgements = tuple(
+            replace(j, value=j.value[order], scale=j.scale[order]) for j in self.judgements
+        )
+        table, value = self.frame.table(self.table), self.value[order]
+        return replace(self, table=table, queries=codes, value=value, judgements=judgements)
 
     @property
     def judged(self) -> Array | None:
@@ -165,7 +179,8 @@ def forecast(
     - network: the kind of network whose answer is forecast (`relu3`), or "" for none
     """
     queries = table.unseen if queries is None else queries
-    cells, limit = table.cells, tolerance(within)
+    frame, limit = frame_of(table), tolerance(within)
+    cells = frame.table(table).cells
     kind: Kind = "classes" if table.classes else "vector" if cells.y.shape[1] > 1 else "number"
     largest = limit.absolute(float(np.sqrt(np.square(table.scale).sum())))
     columns, basis, wrong = range(cells.y.shape[1]), None, None
@@ -177,14 +192,25 @@ def forecast(
             )
         columns = range(1, 2) if len(table.classes) == 2 else columns
     elif kind == "vector":
-        basis = _components(table)
+        basis = _components(cells)
         scores = (cells.y - basis.mean) @ basis.axes
         cells, columns = replace(cells, y=scores, spread=0 * scores), range(scores.shape[1])
-    referees = tuple(fit_referee(table.shape, cells, c, queries, seed=seed) for c in columns)
-    judgements = tuple(r.judge(queries) for r in referees)
+    scales = tuple(scale_of(cells.y[:, c]) for c in columns)
+    standard = replace(
+        cells,
+        y=np.stack([s.standardize(cells.y[:, c]) for c, s in zip(columns, scales, strict=True)], 1),
+        spread=cells.spread[:, columns] / np.square([s.size for s in scales]),
+    )
+    asked, order = frame.sort(queries)
+    referees = tuple(
+        fit_referee(frame.shape, standard, c, asked, seed=seed) for c in range(len(columns))
+    )
+    judgements = tuple(
+        _restored(r.judge(asked), s, order) for r, s in zip(referees, scales, strict=True)
+    )
     value = np.stack([j.value for j in judgements], axis=1)
     if kind == "classes":
-        value, wrong = _top_class(referees, judgements)
+        value, wrong = _top_class(referees, scales, judgements)
         known = wrong <= largest
     elif basis is not None:
         value = basis.mean + value @ basis.axes.T
@@ -194,15 +220,31 @@ def forecast(
         known = judgements[0].half_width(SURE) <= largest
     why = np.where(known, KNOWN, UNCERTAIN)
     if kind == "number":
-        low, high = referees[0].low, referees[0].high
+        low, high = float(cells.y.min()), float(cells.y.max())
         room = PART * (high - low)
         why[(value[:, 0] > high + room) | (value[:, 0] < low - room)] = RANGE
-    why = _mark_unknown(table, queries, why)
-    options = (str(within), seed)
     result = Forecast(
-        table, queries, kind, largest, value, why, referees, judgements, options, basis, wrong
+        table,
+        queries,
+        kind,
+        largest,
+        value,
+        _mark_unknown(table, queries, why),
+        frame,
+        scales,
+        referees,
+        judgements,
+        (str(within), seed),
+        basis,
+        wrong,
     )
     return with_network(result, network) if network else result
+
+
+def _restored(j: Judgement, scale: Scale, order: NDArray[np.int64]) -> Judgement:
+    """Translate a judgement into units of the output and the order of the queries."""
+    value, size = scale.restore(j.value), abs(scale.size) * j.scale
+    return Judgement(unsorted(value, order), unsorted(size, order), j.ratios)
 
 
 def check_options(within: str | float, network: str, *, answered: bool) -> None:
@@ -216,17 +258,18 @@ def check_options(within: str | float, network: str, *, answered: bool) -> None:
 
 def with_network(f: Forecast, network: str) -> Forecast:
     """Add the answers of a network: a kind such as `relu3`, or `measured` from predictions."""
-    cells, predictions = f.table.cells, f.predictions
+    cells, predictions = f.frame.table(f.table).cells, f.predictions
     check_options(f.options[0], network, answered=predictions is not None)
     if f.kind == "classes" and predictions is not None:
         predictions = np.eye(len(f.table.classes))[predictions[:, 0].astype(np.int64)]
     answers = []
+    asked, order = f.frame.sort(f.queries)
     for c, y in enumerate(cells.y.T):
         if network == "measured" and predictions is not None:
-            kernel = measure(cells.z, y, f.queries, predictions[:, c])
+            kernel = measure(cells.z, y, asked, predictions[order, c])
         else:
             kernel = network_kernel(network, len(f.table.shape))
-        answers.append(answer(kernel, cells.z, y, f.queries))
+        answers.append(unsorted(answer(kernel, cells.z, y, asked), order))
     columns = np.stack(answers, axis=1)
     if f.kind == "classes":
         columns = columns.argmax(axis=1)[:, None].astype(np.float64)
@@ -244,20 +287,24 @@ def with_predictions(f: Forecast, predictions: Array) -> Forecast:
         )
     if not np.isfinite(p).all():
         raise Refused("Some prediction is not a finite number; give one for every combination.")
+    if (largest := float(np.abs(p).max(initial=0))) > LARGEST:
+        raise Refused(f"A prediction is {largest:.3g}; give numbers below {LARGEST:g}.")
     return replace(f, predictions=p)
 
 
-def _components(table: Table) -> Components:
+def _components(cells: Cells) -> Components:
     """Principal components that explain most of the variance of vectors or images."""
-    y = table.cells.y
-    mean = np.average(y, axis=0, weights=table.cells.weight)
+    y = cells.y
+    mean = y[0] + np.average(y - y[0], axis=0, weights=cells.weight)
     _, s, vt = np.linalg.svd(y - mean, full_matrices=False)
     share = np.cumsum(s**2) / np.sum(s**2)
     count = min(COMPONENTS, 1 + int(np.searchsorted(share, EXPLAINED)))
     return Components(mean, vt[:count].T, float(np.sum(s[count:] ** 2) / len(y)))
 
 
-def _top_class(referees: Sequence[Referee], judgements: Sequence[Judgement]) -> tuple[Array, Array]:
+def _top_class(
+    referees: Sequence[Referee], scales: Sequence[Scale], judgements: Sequence[Judgement]
+) -> tuple[Array, Array]:
     """Top class of each query, (queries, 1), and the chance that it is wrong.
 
     The chance that the top class is right depends on its lead over the second. It is calibrated on
@@ -274,8 +321,9 @@ def _top_class(referees: Sequence[Referee], judgements: Sequence[Judgement]) -> 
         ordered = np.sort(by_class, axis=1)
         return by_class.argmax(axis=1), ordered[:, -1] - ordered[:, -2]
 
-    first, lead = ranked([r.rehearsal.answers @ r.weights for r in referees])
-    truth = per_class([r.rehearsal.y for r in referees])
+    pairs = [*zip(referees, scales, strict=True)]
+    first, lead = ranked([s.restore(r.rehearsal.answers @ r.weights) for r, s in pairs])
+    truth = per_class([s.restore(r.rehearsal.y) for r, s in pairs])
     right = truth[np.arange(len(first)), first]
     curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
     curve.fit(np.append(lead, lead.max()), np.append(right, 0.0))
@@ -287,11 +335,16 @@ def _mark_unknown(table: Table, queries: Codes, why: NDArray[Any]) -> NDArray[np
     """Mark combinations as unknown beyond the measured order, or with an unmeasured level."""
     z = table.cells.z
     counts = [np.bincount(z[:, c], minlength=m) for c, m in enumerate(table.shape)]
-    frequent = np.array([count.argmax() for count in counts])
-    differing = np.bincount((z != frequent).sum(axis=1), minlength=len(table.shape) + 1)
-    common = np.flatnonzero(differing >= max(1.0, COMMON * len(z)))
+
+    def differing(rows: Codes) -> NDArray[np.int64]:
+        """Factors whose level is not the most frequent one, nor as frequent."""
+        rare = [count[rows[:, c]] < count.max() for c, count in enumerate(counts)]
+        return np.asarray(np.sum(rare, axis=0))
+
+    orders = np.bincount(differing(z), minlength=len(table.shape) + 1)
+    common = np.flatnonzero(orders >= max(1.0, COMMON * len(z)))
     why = why.astype(np.int64)
-    why[(queries != frequent).sum(axis=1) > common.max()] = ORDER
+    why[differing(queries) > common.max()] = ORDER
     never = np.any([count[queries[:, c]] == 0 for c, count in enumerate(counts)], axis=0)
     why[never] = LEVEL
     return why

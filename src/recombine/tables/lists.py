@@ -17,6 +17,7 @@ from recombine.tables.conjunctions import Array, Codes
 from recombine.tables.read import load
 from recombine.tables.table import Table, distinct, match, name_of
 
+LEAST_COST = 1e-100  # what is gained per cost must be a finite number
 LONG = 28  # characters of a level that are printed
 
 
@@ -300,8 +301,8 @@ def costs_of(source: Table, queries: Codes, cost: Any) -> Array:
     data = load(cost)
     values = _number_column(source, data, "cost")
     z = source.encode(_rows(source, data), "The costs")
-    if not (values > 0).all():
-        raise Refused(f"Costs must be positive; got {values[~(values > 0)][0]:g}.")
+    if not (values > LEAST_COST).all():
+        raise Refused(f"Costs must be positive; got {values[~(values > LEAST_COST)][0]:g}.")
     _once(source, z, values, "cost")
     at = match(queries, z, source.shape)
     return np.where(at >= 0, values[np.maximum(at, 0)], 1.0)

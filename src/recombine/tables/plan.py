@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,13 +15,14 @@ from recombine.core.error import Refused, nearest
 from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables.certify import Certificate
-from recombine.tables.conjunctions import Array, Codes
+from recombine.tables.conjunctions import Array, Codes, conjunctions
 from recombine.tables.exact import echelon, inverse_residues, random_prime, residue
 from recombine.tables.forecast import Forecast
 from recombine.tables.kernel import kernel, unpack
 from recombine.tables.process import EXACT
 from recombine.tables.referee import Judgement
 from recombine.tables.solve import solve
+from recombine.tables.standard import Frame, frame_of
 from recombine.tables.table import Table
 
 CANDIDATES = 1_500  # most combinations that are compared with each other
@@ -81,7 +82,7 @@ def plan(
     - cost: of each query; 1 by default
     - forbidden: queries that cannot be measured
     """
-    queries = certificate.queries
+    table, queries = certificate.table, certificate.queries
     price = np.ones(len(queries)) if cost is None else cost
     free = np.ones(len(queries), dtype=bool) if forbidden is None else ~forbidden
     free &= price <= budget
@@ -91,13 +92,37 @@ def plan(
             "budget. Raise the budget, or forbid less."
         )
     rng = np.random.default_rng(seed)
+    frame = frame_of(certificate.table) if forecast is None else forecast.frame
+    order = frame.sort(queries)[1]
+    certificate, forecast = _standard(certificate, forecast, frame)
     if objective == "determined":
-        return _determine(certificate, budget, price, free, rng)
-    if objective == "error":
-        return _explore(certificate, forecast, budget, price, free, rng)
-    if forecast is None or forecast.kind != "number":
+        result = _determine(certificate, budget, price[order], free[order], rng)
+    elif objective == "error":
+        result = _explore(certificate, forecast, budget, price[order], free[order], rng)
+    elif forecast is None or forecast.kind != "number":
         raise Refused("The objective 'best' needs a numeric target; name its column with --target.")
-    return _exploit(forecast, budget, price, free, rng)
+    else:
+        result = _exploit(forecast, budget, price[order], free[order], rng)
+    at = order[list(result.at)]
+    names = zip(result.picks, table.decode(queries[at]), strict=True)
+    return replace(
+        result,
+        table=table,
+        z=queries[at],
+        at=tuple(at.tolist()),
+        picks=tuple(replace(k, combination=name) for k, name in names),
+    )
+
+
+def _standard(
+    certificate: Certificate, forecast: Forecast | None, frame: Frame
+) -> tuple[Certificate, Forecast | None]:
+    """Put a certificate and a forecast into standard order."""
+    table, (codes, order) = frame.table(certificate.table), frame.sort(certificate.queries)
+    certificate = replace(
+        certificate, table=table, queries=codes, determined=certificate.determined[order]
+    )
+    return certificate, None if forecast is None else forecast.standard
 
 
 def check(budget: float, objective: str) -> None:
@@ -125,8 +150,8 @@ def _determine(
             f"Every queried combination is determined at order {certificate.order} already; use a "
             "higher order, or the objective 'error'."
         )
-    c, prime = certificate.system.conjunctions, random_prime(rng)
-    z = table.cells.z
+    z, prime = table.cells.z, random_prime(rng)
+    c = conjunctions(table.shape, certificate.order, z)
     few = len(z) <= c.width
     rows = c.matrix(z).toarray() if few else c.gram(z, rng.integers(1, prime, size=len(z)))
     form = echelon(rows, prime)
@@ -245,7 +270,7 @@ def _random_determined(certificate: Certificate, count: int, free: Mask, rng: Ge
 
 
 def _covariance(table: Table, forecast: Forecast | None, z: Codes) -> tuple[Array, float]:
-    """Posterior covariance of some combinations, and the variance of one measurement."""
+    """Standardized posterior covariance of combinations, and the variance of one measurement."""
     cells = table.cells
     if forecast is not None:
         p = forecast.referees[0].members.similarity
@@ -274,6 +299,7 @@ def _explore(
     table, queries = certificate.table, certificate.queries
     few = np.sort(rng.permutation(len(queries))[:CANDIDATES])
     covariance, noise = _covariance(table, forecast, queries[few])
+    size = 1.0 if forecast is None else abs(forecast.scales[0].size)
     before = float(np.sqrt(np.diag(covariance).mean()))
 
     def spend(score: Callable[[Array], Array]) -> tuple[list[int], list[float], float]:
@@ -299,6 +325,8 @@ def _explore(
         for gain in gains
     ]
     unit = "" if forecast is not None else " of the target's standard deviation"
+    before, after, random = size * before, size * after, size * random
+    gains = [size**2 * gain for gain in gains]
     sentence = (
         f"{_measuring(len(chosen))} lowers the expected error from {before:.4g} to "
         f"{after:.4g}{unit}; as many random ones lower it to {random:.4g}."
@@ -319,7 +347,7 @@ def _exploit(forecast: Forecast, budget: float, price: Array, free: Mask, rng: G
     sd = judgement.scale * np.sqrt(np.square(judgement.ratios).mean())
     improvement = expected_improvement(judgement.value, sd, best)
     hopeful = np.where(free, judgement.value + sd, -np.inf)
-    few = np.argsort(-hopeful)[: min(CANDIDATES, int(free.sum()))]
+    few = np.argsort(-hopeful, kind="stable")[: min(CANDIDATES, int(free.sum()))]
     covariance, _ = _covariance(table, forecast, queries[few])
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
     values, vectors = np.linalg.eigh(covariance / np.outer(size, size))

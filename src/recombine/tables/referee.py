@@ -249,8 +249,6 @@ class Referee:
     center: float  # mean rehearsed ratio of error to standard deviation
     trust: float  # weight of the forest against `center`
     ratios: Array
-    low: float  # range of the measured target
-    high: float
     rehearsal: Rehearsal
     noise: float | None  # variance of one measurement, if it is known from repeats
 
@@ -297,17 +295,13 @@ def fit_referee(
     *,
     seed: int = 0,
 ) -> Referee:
-    """Fit the referee of one output to the measured combinations of a table."""
+    """Fit the referee of one standardized output to measured combinations in standard order."""
     from sklearn.ensemble import RandomForestRegressor
 
     z, y, weight = cells.z, cells.y[:, output], cells.weight
     if len(z) < LEAST:
         raise Refused(
             f"A forecast needs {LEAST} measured combinations or more; the table has {len(z)}."
-        )
-    if not y.std() > 1e-12 * np.abs(y).max():
-        raise Refused(
-            f"The target is {y[0]:g} in every measured combination; there is nothing to forecast."
         )
     rng = np.random.default_rng(seed)
     noise = repeat_noise(cells, output)
@@ -341,8 +335,6 @@ def fit_referee(
         center,
         trust,
         ratios,
-        float(y.min()),
-        float(y.max()),
         r,
         noise,
     )

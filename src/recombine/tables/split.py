@@ -14,6 +14,7 @@ from recombine.core.show import shown
 from recombine.core.space import Mask
 from recombine.tables.certify import Certificate, certify
 from recombine.tables.conjunctions import Array, conjunctions
+from recombine.tables.standard import frame_of
 from recombine.tables.table import Table, generator
 
 ROWS = 3_000  # most combinations to remove one by one,
@@ -133,17 +134,17 @@ def split(
             f"A share of {share} of {len(cells)} measured combinations leaves no test or no "
             "training combination; change the share."
         )
-    rng = generator(seed)
+    rng, standard = generator(seed), frame_of(table).table(table)
     if undetermined is not None:
         kind = f"Undetermined at order {order}"
-        removed = _conjunctions_out(table, order, goal, rng)
+        removed = _conjunctions_out(standard, order, goal, rng)
         impossible = (
             f"No conjunction of {order} levels can be held out such that every level occurs in "
             f"training and at most a share of {share:g} is tested. Raise the share."
         )
     else:
         kind = f"Determined at order {order}"
-        removed = _determined_out(table, order, goal, margin, rng)
+        removed = _determined_out(standard, order, goal, margin, rng)
         impossible = (
             f"No combination can be held out such that it stays determined at order {order} with "
             f"a margin of {margin:g}. Use a lower order, a larger margin, or more data."
@@ -152,7 +153,7 @@ def split(
         raise Refused(impossible)
     held_out = np.zeros(table.rows, dtype=bool)
     measured = np.flatnonzero(table.measured)
-    held_out[measured] = removed[table.find(table.codes[measured])]
+    held_out[measured] = removed[standard.find(standard.codes[measured])]
     return Split(table, held_out, int(order), kind, share)
 
 

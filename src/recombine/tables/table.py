@@ -23,6 +23,7 @@ from recombine.tables.conjunctions import Array, Codes
 if TYPE_CHECKING:
     from recombine.core.task import Task
 
+SORTED = 8  # outputs by which the rows of a combination are sorted
 NUMBERED = 1 << 62  # products up to this size are numbered by one integer
 
 
@@ -34,7 +35,7 @@ class Cells:
     weight: Array  # measurements per cell
     y: Array  # (cells, outputs): weighted mean of the target
     spread: Array  # (cells, outputs): sum of squared deviations from that mean
-    rows: NDArray[np.int64]  # rows per cell
+    rows: NDArray[np.int64]  # rows per cell; with weights, equal ones count once
 
     def __len__(self) -> int:
         return len(self.z)
@@ -111,11 +112,22 @@ class Table:
         weight = np.ones(len(z)) if self.weights is None else self.weights[self.measured]
         y = np.empty((len(z), 0)) if self.y is None else self.y[self.measured]
         first, at = distinct(z, self.shape)
+        order = np.argsort(at, kind="stable")
+        if len(first) < len(z):  # sums that do not depend on the order of the rows
+            order = np.lexsort((weight, *y.T[:SORTED], at))
+        at, weight, y = at[order], weight[order], y[order]
+        if self.weights is not None and (self.weights != 1).any():
+            new = np.ones(len(at), dtype=bool)
+            new[1:] = (at[1:] != at[:-1]) | (y[1:] != y[:-1]).any(axis=1)
+            weight = np.bincount(np.cumsum(new) - 1, weight)
+            at, y = at[new], y[new]
         total = np.bincount(at, weight, minlength=len(first))
         rows = np.bincount(at, minlength=len(first))
-        mean, spread = np.empty((len(first), y.shape[1])), np.empty((len(first), y.shape[1]))
+        base = y[np.cumsum(rows) - rows]  # a mean of differences keeps digits, and equal values
+        mean, spread = np.empty_like(base), np.empty_like(base)
         for c, column in enumerate(y.T):
-            mean[:, c] = np.bincount(at, weight * column, minlength=len(first)) / total
+            away = weight * (column - base[at, c])
+            mean[:, c] = base[:, c] + np.bincount(at, away, minlength=len(first)) / total
             away = weight * (column - mean[at, c]) ** 2
             spread[:, c] = np.bincount(at, away, minlength=len(first))
         return Cells(z[first], total.astype(np.float64), mean, spread, rows)
@@ -212,6 +224,8 @@ class Table:
         """Take the logarithm of the target plus an offset."""
         if self.y is None or self.classes:
             raise Refused("A logarithm needs a numeric target; name its column with --target.")
+        if not np.isfinite(offset):
+            raise Refused(f"The offset of a logarithm must be a finite number; got {offset:g}.")
         if not np.nanmin(self.y) + offset > 0:
             raise Refused(
                 f"The target has the value {np.nanmin(self.y):g}; its logarithm needs an offset "

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import polars
 
 CLASSES = 50  # most classes of a text target; one with more is taken for an identifier
-LARGEST = 1e30  # larger targets overflow in the single precision of trees
+LARGEST = 1e30  # the squares of larger targets, summed over a table, leave too little room
+SMALLEST = 1e-100  # the squares of smaller targets vanish
+LARGEST_WEIGHT = 1e12  # up to it, and down to its inverse, margins have eight correct digits
 
 
 def read_targets(
@@ -104,6 +106,8 @@ def _measured(y: Array, names: Sequence[str]) -> Array:
         )
     if (largest := float(np.nanmax(np.abs(y)))) > LARGEST:
         raise Refused(f"The target reaches {largest:.3g}; give numbers below {LARGEST:g}.")
+    if 0 < largest < SMALLEST:
+        raise Refused(f"The target only reaches {largest:.3g}; give it in a smaller unit.")
     return y
 
 
@@ -114,4 +118,9 @@ def read_weights(s: polars.Series, name: str) -> Array:
     w = s.to_numpy().astype(np.float64)
     if not (np.isfinite(w).all() and (w > 0).all()):
         raise Refused(f"Weights {name!r} must be positive numbers in every row.")
+    if len(extreme := w[(w < 1 / LARGEST_WEIGHT) | (w > LARGEST_WEIGHT)]):
+        raise Refused(
+            f"Weights {name!r} count measurements and must lie between {1 / LARGEST_WEIGHT:g} and "
+            f"{LARGEST_WEIGHT:g}; got {extreme[0]:g}."
+        )
     return w
