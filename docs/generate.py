@@ -15,7 +15,7 @@ from recombine.core.error import Refused
 from recombine.core.experiment import EXPERIMENTS
 from recombine.core.registry import shelves
 from recombine.papers.brady2024.figures.objects import label, place_of
-from recombine.report.bibliography import papers
+from recombine.report.bibliography import own_papers
 from recombine.report.markdown import markdown
 from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
@@ -49,7 +49,7 @@ def generated() -> dict[str, str]:
     shelves()
     records = list(Store(ROOT / "results").records())
     judged = judge_all(records)
-    texts = [HEADLINES, *(p.finding for p in papers().values())]
+    texts = [HEADLINES, *(p.finding for p in own_papers().values())]
     shipped = published_json(judged, records, texts, needed("quick"))
     published = Published(**json.loads(shipped))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -198,7 +198,7 @@ def table(published: Published) -> str:
         "| paper | what it claims | what we found | command (CPU time) |",
         "| --- | --- | --- | --- |",
     ]
-    for paper in papers().values():
+    for paper in own_papers().values():
         outcomes = published.outcomes(paper.key)
         counts = ", ".join(map(str, tally(outcomes)))
         cells = [
@@ -242,7 +242,7 @@ def fill(text: str, mark: str, content: str) -> str:
 def citation() -> str:
     """Write the citation file: the software and the papers that it reproduces."""
     text = HEAD
-    for paper in papers().values():
+    for paper in own_papers().values():
         if paper.ours:
             continue
         text += f"  - type: {'conference-paper' if paper.venue else 'article'}\n"

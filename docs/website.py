@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doctests import fence
 from generate import quote
 
+from recombine.core.paper import Paper
 from recombine.core.registry import shelves
-from recombine.report.bibliography import Paper, papers
+from recombine.report.bibliography import own_papers
 from recombine.report.numbers import measured
 from recombine.report.outcomes import tally
 from recombine.report.published import published
@@ -62,7 +63,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "docs").rglob("*.md")):
         name = path.relative_to(ROOT / "docs").as_posix()
         text = path.read_text(encoding="utf-8")
-        if (paper := papers().get(path.stem)) and path.parent.name == "papers":
+        if (paper := own_papers().get(path.stem)) and path.parent.name == "papers":
             text = fill(text, paper, store, records, judged)
         yield name, finish(narrow(text) if name == "claims.md" else text, name)
     for source, name in OUTSIDE.items():

@@ -25,6 +25,7 @@ CORE = (
     "npz",
     "seed",
     "registry",
+    "paper",
     "score",
     "outcome",
     "space",

@@ -23,6 +23,7 @@ from recombine.core.experiment import Result as Result
 from recombine.core.experiment import Training as Training
 from recombine.core.experiment import closed_form as closed_form
 from recombine.core.experiment import experiment as experiment
+from recombine.core.paper import paper as paper
 from recombine.core.registry import figure as figure
 from recombine.core.registry import find as find
 from recombine.core.registry import model as model

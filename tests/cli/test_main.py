@@ -12,10 +12,12 @@ import pytest
 from recombine.cli.commands import _plan
 from recombine.cli.main import COMMANDS, main
 from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
+from recombine.cli.terminal import show_sweep
 from recombine.core.claim import CLAIMS
 from recombine.core.experiment import RESERVED
 from recombine.core.registry import find
 from recombine.runs.index import KINDS
+from recombine.runs.record import Record
 from recombine.runs.store import Store
 
 SQUARE = "liang2025.hidden_square"
@@ -208,6 +210,27 @@ def test_sweep_crosses_fields_with_seeds(capsys, tmp_path):
     assert code == 0
     assert "decoder" in out
     assert len(list(Store(tmp_path).records())) == 4
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_sweep_shows_every_score_that_any_run_has(capsys, order):
+    """Whichever record comes first; a score that a config lacks is shown as undefined."""
+    both, one = {"risk_id": 0.1, "risk_ood": 0.5}, {"risk_id": 0.1}
+    rows = [("mlp", 0, one), ("mlp", 1, one), ("cnn", 0, one), ("cnn", 1, both), ("cnn", 2, both)]
+    runs = [
+        Record(f"{d}{s}", SQUARE, "quick", {"decoder": d}, s, scores=scores)
+        for d, s, scores in rows
+    ]
+    show_sweep([runs[i] for i in (*order, *{*range(5)} - {*order})])
+    head, columns, *table = capsys.readouterr().out.splitlines()
+    assert head.endswith("mean, 95 % interval over seeds; –: undefined")
+    assert columns.split() == ["decoder", "seeds", "risk_id", "risk_ood"]
+    assert sorted(" ".join(line.split()) for line in table) == [
+        "cnn 3 0.100 [0.100, 0.100] 0.500 [0.500, 0.500] in 2 of 3 runs",
+        "mlp 2 0.100 [0.100, 0.100] –",
+    ]
+    show_sweep(runs[3:])
+    assert "undefined" not in capsys.readouterr().out
 
 
 def test_reproduce_judges_and_reports(capsys, tmp_path):

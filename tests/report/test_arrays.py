@@ -108,6 +108,28 @@ def test_maps_are_divided_by_the_score_that_is_declared():
     assert "constant" not in draw_arrays("mine.own", bare, lambda r: arrays, {}).keys[0].about
 
 
+@pytest.mark.parametrize("draw", ["map", "curve", "matrix", "images"])
+@pytest.mark.parametrize(
+    ("array", "wrong"),
+    [
+        (np.array(["a", "b"]), ("map", "curve", "matrix")),
+        (np.zeros((0, 3)), ("map", "matrix")),
+        (np.array([1.0, np.inf]), ("map", "matrix")),
+        (np.full((3, 3), np.nan), ()),
+        (np.zeros((2, 2, 2, 2, 2)), ()),
+        (np.zeros((2, 3, 4, 4)), ()),
+    ],
+    ids=["text", "empty", "infinite", "undefined", "five axes", "images"],
+)
+@pytest.mark.filterwarnings("ignore:.*NaN:RuntimeWarning")
+def test_an_array_that_is_not_as_declared_costs_one_sentence(monkeypatch, draw, array, wrong):
+    monkeypatch.setattr("recombine.report.arrays.schema", lambda name, of: Score("x", draw=draw))
+    record, said = Record("a", "mine.own", "quick", {}, 0, arrays=["x"]), []
+    draw_arrays("mine.own", group_runs([record]), lambda r: {"x": array}, {}, said.append)
+    assert len(said) == (draw in wrong)
+    assert all(f"Array 'x' of mine.own could not be drawn as a {draw}: " in text for text in said)
+
+
 def test_arrays_of_another_shape_are_left_out_of_the_mean():
     record = Record("a", "mine.own", "quick", {}, 0, arrays=["error_map"])
     tables = {"a": np.zeros((2, 2)), "b": np.ones((3, 3))}

@@ -7,10 +7,13 @@ from html.parser import HTMLParser
 
 import pytest
 
+from recombine.core import registry
+from recombine.core.claim import CLAIMS
 from recombine.core.error import Refused
 from recombine.core.registry import find
 from recombine.report.page import page
 from recombine.report.sections import MOST, anchor
+from recombine.runs.judge import Judged, judge
 from recombine.runs.record import Record
 from recombine.runs.store import Store
 
@@ -241,3 +244,48 @@ def test_arrays_are_read_once(smoke, judged, monkeypatch):
     monkeypatch.setattr(Store, "arrays", lambda self, r: reads.append(r.id) or whole(self, r))
     page(store, records, judged)
     assert sorted(reads) == sorted(r.id for r in records)
+
+
+def test_what_a_plugin_raises_costs_one_sentence_each_and_nothing_else(tmp_path, monkeypatch):
+    """A figure, the names of conditions and the runs of a claim; the rest of the page is there."""
+
+    def levels(records, arrays_of):
+        """Levels by seed."""
+        raise ValueError("not enough\nlevels")
+
+    def wrong(records, arrays_of):
+        """A drawing that is no figure."""
+        return "a picture"
+
+    def ends(records, arrays_of):
+        """Leave."""
+        raise SystemExit(3)
+
+    def names(config):
+        raise TypeError("no <level>")
+
+    broken = {f"{NAME}: {f.__name__}": f for f in (levels, wrong, ends)}
+    monkeypatch.setattr("recombine.report.sections.FIGURES", broken)
+    monkeypatch.setitem(registry.NAMES, NAME, names)
+    claim = next(c for c in CLAIMS.values() if c.experiment == NAME)
+    claim = replace(claim, runs=lambda size: {"mlp": {"surely": "unknown"}})
+    runs = [
+        Record(f"{s:016x}", NAME, "quick", {"decoder": "mlp"}, s, scores={"risk_ood": 0.5 + s})
+        for s in range(5)
+    ]
+    verdict = judge(claim, runs, "quick")
+    said = []
+    text = unescape(
+        page(Store(tmp_path), runs, [Judged(claim, "quick", verdict)], note=said.append)
+    )
+    assert len(said) == len(broken) + 1
+    assert (
+        f"Figure '{NAME}: levels' of {__name__} could not be drawn: ValueError: not enough levels"
+        in said
+    )
+    assert any("wrong" in s and "AttributeError" in s for s in said)
+    assert any(s.endswith("could not be drawn: SystemExit: 3") for s in said)
+    assert any(s.endswith("are left out: TypeError: no <level>") for s in said)
+    assert all(text.count(sentence) == 1 for sentence in said)
+    assert "could not be decided" in text
+    assert claim.sentence in text

@@ -101,7 +101,10 @@ def test_an_installed_plugin_is_found_by_name(tmp_path, monkeypatch):
     ("source", "why"),
     [
         (MINE + "1 / 0", "raised ZeroDivisionError: division by zero. Fix or remove it"),
-        (MINE + "import surely_not_installed", "No module named 'surely_not_installed'"),
+        (
+            MINE + "import surely_not_installed.part",
+            "No module named 'surely_not_installed'. Install it: python -m pip install surely_not",
+        ),
         (MINE + "raise SystemExit", "raised SystemExit"),
         (MINE + "def", "raised SyntaxError"),
         (MINE.replace('"NAME.level", name', '"NAME.lvl", name'), "before its claims."),
@@ -124,8 +127,33 @@ def test_a_broken_plugin_is_told_and_leaves_nothing(tmp_path, monkeypatch, sourc
     assert added == ({"whole.level"}, {"whole.low"}, {"whole_model"})
     discover.load(said.append)
     assert len(said) == 1  # once is enough
+    assert discover.left_out() == said
     with pytest.raises(Refused):
         discover.load_plugin(str(path))
+
+
+def test_a_missing_module_is_installed_as_its_distribution_requires_it(tmp_path, monkeypatch):
+    required = ["numpy>=1.26", "surely-not.installed[fast]>=2 ; python_version > '3'"]
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: required)
+    write(tmp_path, "broken", "import surely_not_installed")
+    monkeypatch.syspath_prepend(tmp_path)
+    install(monkeypatch, ("broken", "broken", "broken-lab"))
+    said = []
+    discover.load(said.append)
+    assert said[0].endswith("python -m pip install 'surely-not.installed[fast]>=2'")
+
+
+def test_figures_that_cannot_be_imported_are_told_once_and_stay_known(tmp_path, monkeypatch):
+    package = write(tmp_path / "drawn", "__init__", MINE.replace("NAME", "drawn"))
+    (package.parent / "figures.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    install(monkeypatch, ("drawn", "drawn", "drawn-lab"))
+    said = []
+    for _ in range(2):
+        discover.load_figures(said.append)
+    assert len(said) == 1
+    assert said == discover.left_out()
+    assert said[0].startswith("The figures of drawn are left out: Importing 'drawn.figures' raised")
 
 
 def test_two_plugins_of_one_name_are_told(tmp_path, monkeypatch):

@@ -51,9 +51,8 @@ def list_(words: list[str]) -> int:
     if options.cost and kind != "experiments":
         raise Refused("--cost is for experiments; try: recombine list experiments --cost")
     load_plugins(words)
+    rows = entries(*(k for k in KINDS if kind in (None, k)), note=warn)
     papers = paper_rows() if kind in (None, "papers") else []
-    shown = [k for k in KINDS if kind in (None, k)]
-    rows = entries(*shown, note=warn) if shown else {}
     if options.cost:
         rows = {"experiments": with_costs(rows["experiments"])}
     if options.json:
@@ -200,8 +199,8 @@ def reproduce(words: list[str]) -> int:
         with progress(" ".join(names[:1]) or "all papers", quiet=options.json) as watch:
             records += run_jobs(jobs, executor, watch)
     check_kept(records, store)
-    unusable = _report(options, [c.name for c in claims])
-    return int(show_failures(records) or unusable)
+    incomplete = _report(options, [c.name for c in claims])
+    return int(show_failures(records) or incomplete)
 
 
 def _plan(
@@ -304,7 +303,7 @@ def data(words: list[str]) -> int:
 
 
 def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | None) -> int:
-    """Write and show the report of all readable records; the exit code is 1 if some are not."""
+    """Write and show the report of all readable records; the exit code is 1 if it is not whole."""
     import webbrowser
 
     from recombine.cli.terminal import print_json, say, show_claims, show_report, warn
@@ -312,18 +311,22 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
     from recombine.report.markdown import markdown
     from recombine.report.page import page, runs_of
     from recombine.report.published import published
+    from recombine.runs.discover import left_out
     from recombine.runs.judge import judge_all
     from recombine.runs.store import Store
 
-    store, unusable = Store(options.records), list[str]()
-    path = options.page or options.records / "report.html"
-    records = list(store.records(unusable.append))
-    for text in unusable:
+    store, missing = Store(options.records), list[str]()
+
+    def note(text: str) -> None:
         warn(text)
+        missing.append(text)
+
+    path = options.page or options.records / "report.html"
+    records = list(store.records(note))
     judged = judge_all(records, names)
     if (before := runs_of(path)) > len(records):
         warn(f"{path} showed {before} runs; the new page shows {len(records)}.")
-    write(path, page(store, records, judged, path))
+    write(path, page(store, records, judged, path, note))
     if options.markdown:
         write(options.markdown, markdown(judged))
     if options.json:
@@ -334,7 +337,7 @@ def _report(options: ReportOptions | ReproduceOptions, names: Sequence[str] | No
         say(f"Report: {path}")
     if options.open:
         webbrowser.open(path.resolve().as_uri())
-    return int(bool(unusable))
+    return int(bool(missing or left_out()))
 
 
 def _check_targets(options: ReportOptions | ReproduceOptions) -> None:

@@ -70,4 +70,9 @@ def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
     load(note)
     from recombine.core.claim import CLAIMS
 
-    return [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]
+    chosen = [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]
+    if not chosen:
+        raise Refused(
+            f"{' and '.join(names) or 'No claim'} could not be loaded; see the warnings above."
+        )
+    return chosen

@@ -221,8 +221,9 @@ def show_overview(
     claims = Counter(claim["paper"] for claim in rows["claims"])
     for paper in papers:
         styled((f"{paper['label']}: ", "bold"), paper["title"])
-        styled(f"{claims[paper['name']]} claims: {', '.join(paper['verdicts'])}")
-        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)")
+        tally = f": {', '.join(paper['verdicts'])}" * bool(paper["verdicts"])
+        styled(f"{claims[paper['name']]} claims{tally}")
+        styled((paper["command"], "cyan"), f" ({paper['minutes']} of CPU)" * bool(paper["minutes"]))
         experiments = [row for row in rows["experiments"] if row["paper"] == paper["name"]]
         print("\n".join([*_aligned(experiments, columns), ""]))
     known = {paper["name"] for paper in papers}
@@ -246,9 +247,10 @@ def show_papers(rows: Iterable[Mapping[str, Any]]) -> None:
         styled(
             (f"{row['label']}: {row['title']}", "bold"), "\n",
             " · ".join(filter(None, (row["authors"], row["link"]))), "\n",
-            f"{row['summary']}\n",
-            f"claims: {', '.join(row['verdicts'])}\n",
-            (row["command"], "cyan"), f"   about {row['minutes']} of CPU\n",
+            f"{row['summary']}\n" * bool(row["summary"]),
+            f"claims: {', '.join(row['verdicts'])}\n" * bool(row["verdicts"]),
+            (row["command"], "cyan"),
+            f"   about {row['minutes']} of CPU" * bool(row["minutes"]), "\n",
         )  # fmt: skip
 
 
@@ -287,7 +289,8 @@ def show_sweep(records: Sequence[Record]) -> None:
     from recombine.core.score import is_share
     from recombine.report.columns import short_list
     from recombine.report.conditions import varying
-    from recombine.report.numbers import mean, mean_span
+    from recombine.report.numbers import averaged
+    from recombine.runs.record import score_names
 
     done = [r for r in records if r.status == "done"]
     if not done:
@@ -297,10 +300,10 @@ def show_sweep(records: Sequence[Record]) -> None:
     groups: dict[str, list[Record]] = {}
     for r in done:
         groups.setdefault(repr([r.config.get(name) for name in fields]), []).append(r)
-    names = short_list(done[0].scores, experiment)
+    names = short_list(score_names(done), experiment)
     shares = [is_share(name, experiment) for name in names]
-    styled((experiment, "bold"), f" · {done[0].size} · mean, 95 % interval over seeds")
     table = Table(box=None)
+    undefined = False
     for column in [*fields, "seeds"]:
         table.add_column(column, style="cyan")
     for name in names:
@@ -309,10 +312,13 @@ def show_sweep(records: Sequence[Record]) -> None:
         values = [plain(str(group[0].config.get(name))) for name in fields]
         columns = [[r.scores[name] for r in group if name in r.scores] for name in names]
         cells = [
-            f"{mean(seeds)} {mean_span(seeds, share=share)}".strip()
+            " ".join(averaged(seeds, len(group), share=share)).strip()
             for seeds, share in zip(columns, shares, strict=True)
         ]
+        undefined |= not all(columns)
         table.add_row(*values, str(len(group)), *cells)
+    remark = f" · {done[0].size} · mean, 95 % interval over seeds{'; –: undefined' * undefined}"
+    styled((experiment, "bold"), remark)
     out().print(table)
 
 

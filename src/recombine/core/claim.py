@@ -297,7 +297,9 @@ def claim(
     - compare: `"a / b"` or `"a - b"` decides by the ratio or difference of two runs, per seed
     - log10: decide by the logarithm to base 10, for ratios that span orders of magnitude
     - seeds: how many each run needs; default 5, and 1 for a closed form
-    - paper, source: the published number, and the figure, table or text that has it
+    - paper: the published number, drawn in the report if it is one number, such as "0.31",
+      "0.31 (validation)" or "0.951 - 0.895 = 0.056"; other text is quoted
+    - source: the figure, table or text that has it
     - oracle: what was chosen after held-out results were seen; empty if nothing was
     - role: headline (the abstract promises it), detail, control, or beyond (not in the paper)
     - start: first seed; 1000 where a setting or measure was chosen by looking at seeds from 0

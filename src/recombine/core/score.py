@@ -23,6 +23,7 @@ class Score:
     Names that end in `_id` and `_ood` are one quantity, in-distribution and out-of-distribution.
 
     - name: a name, or a pattern such as `"factorization_*"`
+    - title: above its column, where the name in words would say something else
     - about: one short phrase without a full stop
     - unit: what 1 means; empty for a plain number
     - better: the direction of improvement, if there is one
@@ -46,6 +47,7 @@ class Score:
     per: str = ""
     share: bool = False
     summary: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -106,10 +108,7 @@ def schema(name: str, experiment: str = "") -> Score | None:
         entry = registry("experiment").get(experiment)
         if entry is not None and (score := declared(name, entry.scores)):
             return score
-    for shelf in ("score", "diagnostic"):  # the index first: importing diagnostics is slow
-        shelves(shelf)
-        imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
-        scores = (registry("score") | imported).values()
-        if score := declared(name, [s for group in scores for s in group]):
-            return score
-    return None
+    shelves("score")  # of the index: importing the diagnostics is slow
+    imported = {key: entry.scores for key, entry in registry("diagnostic").items()}
+    scores = (registry("score") | imported).values()
+    return declared(name, [s for group in scores for s in group])

@@ -37,7 +37,7 @@ FITS = {
     "loo": "leave-one-out error on seen cells of the {} kernel fitted to the model's outputs",
     "id": "mean squared distance of the {} kernel from the model's outputs on seen cells",
     "ood": "mean squared distance of the {} kernel from the model's outputs on held-out cells",
-    "r2": "share of the model's held-out outputs that the {} kernel predicts",
+    "r2": "R² of the {} kernel for the model's held-out outputs",
 }
 
 

@@ -14,7 +14,7 @@ from recombine.report.conditions import Condition
 from recombine.report.curves import curves
 from recombine.report.grid import plane
 from recombine.report.maps import TOP, Images, color_key, heat_map, images
-from recombine.runs.record import Record
+from recombine.runs.record import Record, described
 
 Read = Callable[[Record], dict[str, Any]]
 Runs = list[tuple[Record, dict[str, Any]]]  # records with their arrays, in order of seed
@@ -50,11 +50,16 @@ class Cards:
 
 
 def draw_arrays(
-    experiment: str, conditions: Sequence[Condition], read: Read, damage: Mapping[str, str]
+    experiment: str,
+    conditions: Sequence[Condition],
+    read: Read,
+    damage: Mapping[str, str],
+    note: Callable[[str], object] = str,
 ) -> Cards:
     """Draw every array of an experiment's runs as its `Score` declares.
 
-    Maps and images form one card per condition; curves and matrices are separate charts.
+    Maps and images form one card per condition; curves and matrices are separate charts. `note`
+    receives a sentence about an array that is not what its `Score` declares.
     """
     runs = {c.label: [(r, a) for r in c.done if (a := read(r))] for c in conditions}
     names = list(dict.fromkeys(k for seeds in runs.values() for _, a in seeds for k in a))
@@ -62,21 +67,30 @@ def draw_arrays(
     cards: dict[str, list[Markup]] = {c.label: [] for c in conditions}
     result = Cards()
     for name, score in declared.items():
-        if score.draw in ("map", "matrix") and (maps := _maps(name, score, runs)):
-            if score.draw == "matrix":
-                result.charts.append(maps)
-                continue
-            result.keys.append(maps.key)
-            for label, drawing in maps.drawings:
+        try:
+            chart = _chart(name, score, runs)
+        except Exception as problem:  # of any plugin's array
+            what = f"Array {name!r} of {experiment} could not be drawn as a {score.draw}"
+            note(f"{what}: {described(problem)}")
+            continue
+        if chart and score.draw == "map":
+            result.keys.append(chart.key)
+            for label, drawing in chart.drawings:
                 cards[label].append(drawing)
-        elif score.draw == "curve":
-            result.charts.append(_curves(name, score, runs))
+        elif chart:
+            result.charts.append(chart)
     for label, seeds in runs.items():
         if seeds:
             cards[label].extend(_images(label, declared, seeds[0][1]))
     result.cards.extend((label, drawings) for label, drawings in cards.items() if drawings)
     result.missing.extend(_missing(conditions, runs, damage))
     return result
+
+
+def _chart(name: str, score: Score, runs: Mapping[str, Runs]) -> Chart | None:
+    if score.draw == "curve":
+        return _curves(name, score, runs)
+    return _maps(name, score, runs) if score.draw in ("map", "matrix") else None
 
 
 def _missing(

@@ -1,89 +1,30 @@
-"""The papers: their authors, venues and main claims."""
+"""The papers: those of this package, and those that plugins register."""
 
 from __future__ import annotations
 
-import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-PAPERS = Path(__file__).parents[1] / "papers"
+from recombine.core.paper import PAPERS, Paper
+
+FILE = Path(__file__).parents[1] / "papers" / "papers.toml"
 
 
-@dataclass(frozen=True)
-class Paper:
-    """One entry of `papers/papers.toml`; a family of our own has neither authors nor preprint."""
+def papers() -> dict[str, Paper]:
+    """Return all papers, those of this package first; the keys are families of experiments.
 
-    key: str
-    title: str
-    authors: tuple[str, ...]  # "Family, Given"
-    venue: str
-    year: int
-    arxiv: str
-    idea: str  # its claim, in one sentence
-    finding: str  # our result, with placeholders for numbers
-    summary: str
-    figures: tuple[str, ...]
-
-    @property
-    def ours(self) -> bool:
-        """Whether it is a family of our own claims instead of a paper."""
-        return not self.authors
-
-    @property
-    def label(self) -> str:
-        """Authors and year, in short.
-
-        >>> papers()["liang2025"].label, papers()["lippl2025"].label, papers()["foresight"].label
-        ('Liang et al. 2025', 'Lippl & Stachenfeld 2025', 'Foresight (ours)')
-        """
-        if self.ours:
-            return f"{self.key.capitalize()} (ours)"
-        names = [author.partition(",")[0] for author in self.authors]
-        who = " & ".join(names) if len(names) < 3 else f"{names[0]} et al."
-        return f"{who} {re.sub(r'[^0-9]', '', self.key)}"
-
-    @property
-    def link(self) -> str:
-        """The address of the preprint, or the page in the docs."""
-        if self.ours:
-            return f"docs/{self.key}.md"
-        return f"https://arxiv.org/abs/{self.arxiv}"
-
-    @property
-    def names(self) -> str:
-        """The authors' full names.
-
-        >>> papers()["lippl2025"].names
-        'Samuel Lippl, Kim Stachenfeld'
-        """
-        return ", ".join(" ".join(reversed(author.split(", "))) for author in self.authors)
-
-    @property
-    def bibtex(self) -> str:
-        """The BibTeX entry; empty for a family of our own."""
-        if self.ours:
-            return ""
-        kind = "inproceedings" if self.venue else "misc"
-        fields = {
-            "title": f"{{{self.title}}}",
-            "author": " and ".join(self.authors),
-            **({"booktitle": self.venue} if self.venue else {}),
-            "year": str(self.year),
-            "eprint": self.arxiv,
-            "archiveprefix": "arXiv",
-            "url": self.link,
-        }
-        lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
-        return "\n".join([f"@{kind}{{{self.key},", *lines, "}"])
+    >>> papers()["liang2025"].label, papers()["foresight"].label
+    ('Liang et al. 2025', 'Foresight (ours)')
+    """
+    return own_papers() | {key: p for key, p in PAPERS.items() if key not in own_papers()}
 
 
 @cache
-def papers() -> dict[str, Paper]:
-    """Read all papers; the keys are the names of their packages."""
-    text = (PAPERS / "papers.toml").read_text(encoding="utf-8")
+def own_papers() -> dict[str, Paper]:
+    """Read the papers of this package; the keys are the names of their packages."""
+    text = FILE.read_text(encoding="utf-8")
     return {key: _paper(key, entry) for key, entry in tomllib.loads(text).items()}
 
 

@@ -12,16 +12,15 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from recombine.core.claim import MISSING, Claim
-from recombine.core.experiment import EXPERIMENTS
-from recombine.report.bibliography import Paper, papers
+from recombine.core.paper import Paper
+from recombine.report.bibliography import papers
 from recombine.report.chart import verdict_axis
-from recombine.report.conditions import key_of
+from recombine.report.conditions import configured
 from recombine.report.outcomes import LOOKS, Count, Look, tally
 from recombine.report.published import duration, published
 from recombine.report.sections import Picture, Section, anchor
 from recombine.report.source import source_of
 from recombine.runs.judge import Judged, one_per_claim
-from recombine.runs.record import jsonable
 from recombine.runs.store import Store
 
 FINDINGS = 6  # at most, on a paper's card
@@ -154,12 +153,16 @@ def paper_card(key: str, claims: Sequence[ClaimCard], sections: Sequence[Section
 def published_number(text: str) -> float | None:
     """Read a published number if it is a single one, or the result of a written sum.
 
+    A remark in parentheses may follow it.
+
     >>> published_number("0.951"), published_number("0.951 - 0.895 = 0.056")
     (0.951, 0.056)
+    >>> published_number("0.2 (Table 1)"), published_number("1e-4 (MSE, as in Fig. 2)")
+    (0.2, 0.0001)
     >>> published_number("0.864 and 0.917"), published_number("rises"), published_number("about 3")
     (None, None, None)
     """
-    last = text.rpartition("=")[2].strip()
+    last = re.sub(r" \([^()]*\)$", "", text.strip()).rpartition("=")[2].strip()
     number = re.fullmatch(r"[-−]?\d+(\.\d+)?(e-?\d+)?", last)
     return float(last.replace("−", "-")) if number else None
 
@@ -186,12 +189,10 @@ def _hero(paper: Paper | None, sections: Sequence[Section]) -> Picture | None:
 
 def _runs(judged: Judged, section: Section | None, store: Store, page: Path | None) -> list[Run]:
     """List a claim's runs with the records that decided it."""
-    experiment = EXPERIMENTS[judged.claim.experiment]
     rows = {c.key: (i, c) for i, c in enumerate(section.conditions)} if section else {}
-    folder, runs = _link(store.root / experiment.name, page), []
-    for name, run in judged.claim.runs(judged.size).items():
-        config = jsonable(experiment.configure(judged.size, **run))
-        i, condition = rows.get(key_of(config, experiment), (0, None))
+    folder, runs = _link(store.root / judged.claim.experiment, page), []
+    for name, run, key in configured(judged.claim, judged.size):
+        i, condition = rows.get(key, (0, None))
         records = [*condition.records] if condition else []
         if (verdict := judged.verdict).outcome != MISSING:
             records = [r for r in records if r.seed >= verdict.start][: verdict.seeds]

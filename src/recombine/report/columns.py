@@ -11,8 +11,9 @@ from recombine.core.claim import Claim, Rule, terms
 from recombine.core.score import Score, schema, spelled
 from recombine.report.chart import strip, strip_axis
 from recombine.report.conditions import Condition
-from recombine.report.numbers import mean, mean_span
+from recombine.report.numbers import averaged
 from recombine.report.scale import scale_of
+from recombine.runs.record import score_names
 
 COLUMNS = 4  # at most; a folded table has all scores
 SIDES = {"id": "seen", "ood": "held"}
@@ -35,7 +36,7 @@ def columns(
     experiment: str, conditions: Sequence[Condition], claims: Sequence[Claim]
 ) -> list[Column]:
     """Draw the scores of the results table, one row per condition."""
-    names = list(dict.fromkeys(k for c in conditions for r in c.done for k in r.scores))
+    names = score_names(r for c in conditions for r in c.done)
     groups: dict[str, list[tuple[str, str]]] = {}
     for name in short_list(names, experiment, claims):
         base, _, side = name.rpartition("_")
@@ -53,16 +54,18 @@ def columns(
         cells = [
             (
                 [
-                    (kind, mean(seeds), mean_span(seeds, share=score.share))
+                    (kind, *averaged(c.values(name), len(c.done), share=score.share))
                     for kind, name in sides
-                    if (seeds := c.values(name))
+                    if c.done
                 ],
                 strip([(kind or "plain", c.values(name)) for kind, name in sides], scale, mark),
             )
             for c in conditions
         ]
         about = score.about or score.unit
-        drawn.append(Column(spelled(title), about, score.better, strip_axis(scale), cells))
+        drawn.append(
+            Column(score.title or spelled(title), about, score.better, strip_axis(scale), cells)
+        )
     return drawn
 
 

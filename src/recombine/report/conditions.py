@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, get_args, get_origin
 
-from recombine.core.claim import Claim
+from recombine.core.claim import Claim, Run
 from recombine.core.experiment import EXPERIMENTS, Experiment, Training, field_types
 from recombine.core.registry import NAMES
-from recombine.runs.record import DONE, Record, defaults, jsonable
+from recombine.runs.record import DONE, Record, defaults, described, jsonable
 
 Config = Mapping[str, Any]
+Note = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,15 @@ class Condition:
         return [r.scores[score] for r in self.done if score in r.scores]
 
 
-def group_runs(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[Condition]:
+def group_runs(
+    records: Sequence[Record], claims: Sequence[Claim] = (), note: Note = str
+) -> list[Condition]:
     """Group the runs of one experiment at one size by configuration, and label each group.
 
     The label is the configuration's name in the paper's figures, or else its name in a claim, or
     else the values of a few fields, without those at their most common value. Equal labels are
-    extended by the fields that differ. Conditions that claims use come first.
+    extended by the fields that differ. Conditions that claims use come first. `note` receives a
+    sentence about names that cannot be had.
     """
     experiment = EXPERIMENTS.get(records[0].experiment)
     groups: dict[str, list[Record]] = {}
@@ -58,7 +62,7 @@ def group_runs(records: Sequence[Record], claims: Sequence[Claim] = ()) -> list[
     plain_name = records[0].experiment.rpartition(".")[2].replace("_", " ")
     usual = _usual([*configs.values()], telling)
     labels = {
-        key: _paper_name(records[0].experiment, config)
+        key: _paper_name(records[0].experiment, config, note)
         or from_claims.get(key, "")
         or _label(config, telling, usual)
         or plain_name
@@ -89,11 +93,30 @@ def key_of(config: Config, experiment: Experiment | None) -> str:
     return json.dumps(default | dict(config), sort_keys=True)
 
 
-def _paper_name(experiment: str, config: Config) -> str:
+def _paper_name(experiment: str, config: Config, note: Note) -> str:
     try:
-        return NAMES[experiment](config) if experiment in NAMES else ""
+        return str(NAMES[experiment](config)) if experiment in NAMES else ""
     except KeyError:  # a value that the paper's figures do not name
         return ""
+    except Exception as problem:
+        what = f"The names of conditions that {NAMES[experiment].__module__} gives {experiment}"
+        note(f"{what} are left out: {described(problem)}")
+        return ""
+
+
+def configured(claim: Claim, size: str) -> list[tuple[str, Run, str]]:
+    """List a claim's runs: name, changed fields, and the configuration as text.
+
+    A claim whose runs cannot be configured has none; its verdict says why.
+    """
+    experiment = EXPERIMENTS[claim.experiment]
+    try:
+        return [
+            (name, run, key_of(jsonable(experiment.configure(size, **run)), experiment))
+            for name, run in claim.runs(size).items()
+        ]
+    except Exception:
+        return []
 
 
 def _claimed_names(
@@ -102,12 +125,12 @@ def _claimed_names(
     """Map the configurations that claims use to their most common name in claims, or ""."""
     votes: dict[str, Counter[str]] = {}
     for claim in claims:
-        for name, run in claim.runs(size).items():
-            if experiment and claim.experiment == experiment.name:
-                key = key_of(jsonable(experiment.configure(size, **run)), experiment)
-                count = votes.setdefault(key, Counter())
-                if not _automatic(name):
-                    count[name.replace("_", " ")] += 1
+        if experiment is None or claim.experiment != experiment.name:
+            continue
+        for name, _, key in configured(claim, size):
+            count = votes.setdefault(key, Counter())
+            if not _automatic(name):
+                count[name.replace("_", " ")] += 1
     return {key: max(count, key=lambda n: count[n], default="") for key, count in votes.items()}
 
 

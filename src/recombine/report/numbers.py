@@ -60,22 +60,22 @@ def measured(
     return value_, f"[{low}, {high}]"
 
 
-def mean(values: Sequence[float]) -> str:
-    """Write a mean."""
+def averaged(values: Sequence[float], runs: int, *, share: bool = False) -> tuple[str, str]:
+    """Write the mean of a score; and its interval, with the number of runs if some lack the score.
+
+    >>> averaged([1.0, 2.0, 3.0], 3), averaged([1.0, 2.0, 3.0], 5)
+    (('2.00', '[-0.484, 4.48]'), ('2.00', '[-0.484, 4.48] in 3 of 5 runs'))
+    >>> averaged([1.0], 1), averaged([], 5)
+    (('1.00', ''), ('–', ''))
+    """
     import numpy as np  # `recombine list` does not need it
 
-    return number(float(np.mean(values)) if len(values) else None)
-
-
-def mean_span(values: Sequence[float], *, share: bool = False) -> str:
-    """Write the interval of a mean; empty for a single value.
-
-    >>> mean_span([1.0, 2.0, 3.0]), mean_span([1.0])
-    ('[-0.484, 4.48]', '')
-    """
     from recombine.core.claim import interval  # it imports SciPy, which few callers need
 
-    return span(interval(values, share=share)) if len(values) > 1 else ""
+    ends = span(interval(values, share=share)) if len(values) > 1 else ""
+    count = f"in {len(values)} of {runs} runs" if 0 < len(values) < runs else ""
+    mean = number(float(np.mean(values)) if len(values) else None)
+    return mean, " ".join(filter(None, (ends, count)))
 
 
 def tick(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -15,7 +15,7 @@ from recombine.report.cards import claim_card, paper_card
 from recombine.report.numbers import measured
 from recombine.report.outcomes import LOOKS, tally
 from recombine.report.sections import Section, dates, processors, section
-from recombine.runs.discover import load_figures
+from recombine.runs.discover import left_out, load_figures
 from recombine.runs.judge import Judged, one_per_claim
 from recombine.runs.record import DONE, Record
 from recombine.runs.store import Store
@@ -38,12 +38,16 @@ def runs_of(path: Path) -> int:
 
 
 def page(
-    store: Store, records: Sequence[Record], judged: Sequence[Judged], where: Path | None = None
+    store: Store,
+    records: Sequence[Record],
+    judged: Sequence[Judged],
+    where: Path | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> str:
     """Return one self-contained HTML page: papers first, then claims, then experiments.
 
     The same records give the same page. Links to records and source files need `where`, the path
-    of the page.
+    of the page. `note` receives a sentence about each part of a plugin that is left out.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -52,8 +56,10 @@ def page(
             f"There are no records in {store.root}; run `recombine reproduce` first, or name "
             "another folder with --records."
         )
-    load_figures()
+    load_figures(note)
     sections = _sections(store, records, judged)
+    for problem in (text for s in sections.values() for text in s.problems if note):
+        note(problem)
     cards = [claim_card(j, sections, store, where) for j in judged]
     keys = {name.partition(".")[0] for name, _ in sections} | {c.claim.family for c in cards}
     order = sorted(keys, key=lambda key: (_rank(list(papers()), key), key))
@@ -80,6 +86,7 @@ def page(
         roles=get_args(Role),
         sizes=[(s, MEANING.get(s, "")) for s in _sizes(records)],
         runs=len(records),
+        left_out=left_out(),
         unfinished=sum(r.status != DONE for r in records),
         dates=dates(records),
         devices=processors(records),

@@ -18,9 +18,9 @@ from recombine.report.arrays import Cards, draw_arrays
 from recombine.report.columns import Column, columns
 from recombine.report.conditions import Condition, group_runs, varying
 from recombine.report.curves import curves
-from recombine.report.numbers import mean, mean_span
+from recombine.report.numbers import averaged
 from recombine.report.panel import Figure
-from recombine.runs.record import DONE, Record, last_line
+from recombine.runs.record import DONE, Record, described, last_line
 from recombine.runs.store import Damaged, Store
 
 MOST = 24  # conditions of an experiment that are plotted; tables list all
@@ -76,6 +76,7 @@ class Section:
     drawn: list[Condition]
     columns: list[Column]
     pictures: list[Picture]
+    problems: list[str]  # with what plugins register: figures, names and runs
     cards: Cards
     curves: Markup | None
     scores: dict[str, Any]
@@ -123,9 +124,13 @@ def section(
     """Collect the content of one experiment's section; its arrays are read once."""
     experiment = EXPERIMENTS.get(name)
     related = [c for c in claims if c.experiment == name]
-    conditions = group_runs(records, related)
+    problems = dict[str, None]()
+    conditions = group_runs(records, related, problems.setdefault)
     id, drawn, damage = anchor(name, size), conditions[:MOST], dict[str, str]()
     read = _reader(store, damage)
+    done = [r for c in conditions for r in c.done]
+    drawings = pictures(name, done, read, id, problems.setdefault)
+    cards = draw_arrays(name, drawn, read, damage, problems.setdefault)
     differ = varying([c.config for c in conditions], name)
     return Section(
         name=name,
@@ -135,8 +140,9 @@ def section(
         conditions=conditions,
         drawn=drawn,
         columns=columns(name, drawn, related),
-        pictures=pictures(name, [r for c in conditions for r in c.done], read, id),
-        cards=draw_arrays(name, drawn, read, damage),
+        pictures=drawings,
+        problems=[*problems],
+        cards=cards,
         curves=_training(drawn),
         scores=_all_scores(conditions),
         notes=_notes(conditions),
@@ -169,14 +175,28 @@ def _reader(store: Store, damage: dict[str, str]) -> Callable[[Record], dict[str
 
 
 def pictures(
-    name: str, records: Sequence[Record], read: Callable[[Record], dict[str, Any]], id: str
+    name: str,
+    records: Sequence[Record],
+    read: Callable[[Record], dict[str, Any]],
+    id: str,
+    note: Callable[[str], object] | None = None,
 ) -> list[Picture]:
-    """Draw the figures that are registered for an experiment; those without data are left out."""
+    """Draw the figures that are registered for an experiment; those without data are left out.
+
+    - note: receives a sentence about a figure that raises; without it the exception is raised
+    """
     pictures = []
     for key, draw in FIGURES.items():
         experiment, _, title = key.partition(": ")
-        if experiment == name and (figure := draw(records, read)) is not None:
-            pictures.append(_picture(figure, f"{id}-{anchor(title)}", first_line(draw)))
+        if experiment != name:
+            continue
+        try:
+            if (figure := draw(records, read)) is not None:
+                pictures.append(_picture(figure, f"{id}-{anchor(title)}", first_line(draw)))
+        except (Exception, SystemExit) as problem:  # of any plugin
+            if note is None:
+                raise
+            note(f"Figure {key!r} of {draw.__module__} could not be drawn: {described(problem)}")
     return pictures
 
 
@@ -206,14 +226,14 @@ def _training(conditions: Sequence[Condition]) -> Markup | None:
 
 def _all_scores(conditions: Sequence[Condition]) -> dict[str, Any]:
     """Tabulate every score by condition: its mean and interval over seeds."""
-    names = list(dict.fromkeys(k for c in conditions for r in c.done for k in sorted(r.scores)))
+    names = sorted({name for c in conditions for r in c.done for name in r.scores})
     shares = [is_share(name, conditions[0].records[0].experiment) for name in names]
     rows = [
         (
             c.label,
             len(c.done),
             [
-                (mean(values), mean_span(values, share=share))
+                averaged(values, len(c.done), share=share)
                 for values, share in zip(map(c.values, names), shares, strict=True)
             ],
         )

@@ -26,7 +26,7 @@ PAPERS = Path(__file__).parents[1] / "papers"
 
 Note = Callable[[str], None]
 
-_loaded: dict[str, str] = {}  # plugin name -> module
+_loaded: dict[str, str] = {}  # name of a plugin or of a module of figures -> why it is left out
 _files: list[Path] = []
 _modules: list[str] = []  # named with --plugin
 
@@ -36,11 +36,21 @@ def load(note: Note | None = None) -> None:
     note = note or warnings.warn
     for name, module, source in installed(note):
         if name not in _loaded:
-            _loaded[name] = module
-            try:
-                _import(module)
-            except Refused as problem:
-                note(f"Plugin {name!r} of {source} is left out: {problem}")
+            _try(name, module, f"Plugin {name!r} of {source} is left out", note, source)
+
+
+def _try(name: str, module: str, what: str, note: Note, source: str = "") -> None:
+    _loaded[name] = ""
+    try:
+        _import(module, source)
+    except Refused as problem:
+        _loaded[name] = f"{what}: {problem}"
+        note(_loaded[name])
+
+
+def left_out() -> list[str]:
+    """Say which plugins, and which modules of figures, could not be imported, and why."""
+    return [problem for problem in _loaded.values() if problem]
 
 
 @cache
@@ -118,8 +128,8 @@ def _origin(name: str) -> str | None:
     return spec.origin or name if spec else None
 
 
-def _import(module: str) -> None:
-    """Import a module; if that fails, undo its registrations."""
+def _import(module: str, source: str = "") -> None:
+    """Import a module of a distribution; if that fails, undo its registrations."""
     before = set(sys.modules)
     try:
         with registry.unchanged_on_error():
@@ -130,9 +140,31 @@ def _import(module: str) -> None:
                 del sys.modules[name]
         if isinstance(problem, Refused):
             raise
+        absent = isinstance(problem, ModuleNotFoundError) and problem.name
+        remedy = f"Install it: {_pip(absent, source)}" if absent else "Fix or remove it."
         raise Refused(
-            f"Importing {module!r} raised {type(problem).__name__}: {problem}. Fix or remove it."
+            f"Importing {module!r} raised {type(problem).__name__}: {problem}. {remedy}"
         ) from problem
+
+
+def _pip(module: str, source: str) -> str:
+    """Write the command that installs a missing module, as the distribution requires it.
+
+    >>> _pip("jaxtyping.sub", "recombine"), _pip("surely", "")
+    ("python -m pip install 'jaxtyping>=0.2.36'", 'python -m pip install surely')
+    """
+    import re
+    import shlex
+    from importlib.metadata import PackageNotFoundError, requires
+
+    name = module.partition(".")[0]
+    try:
+        required = requires(source) or [] if source else []
+    except PackageNotFoundError:  # a checkout that is not installed
+        required = []
+    names = {re.sub(r"[-.]", "_", re.split(r"[^\w.-]", r)[0]).lower(): r for r in required}
+    requirement = names.get(name.lower(), name).partition(";")[0].strip()
+    return f"python -m pip install {shlex.quote(requirement)}"
 
 
 def load_figures(note: Note | None = None) -> None:
@@ -144,8 +176,6 @@ def load_figures(note: Note | None = None) -> None:
         is_package = hasattr(sys.modules.get(module), "__path__")
         package = module if is_package else module.rpartition(".")[0]
         name = f"{package}.figures"
-        if package and name not in sys.modules and find_spec(name):
-            try:
-                _import(name)
-            except Refused as problem:
-                (note or warnings.warn)(f"The figures of {package} are left out: {problem}")
+        if package and not {name} & (sys.modules.keys() | _loaded) and find_spec(name):
+            what = f"The figures of {package} are left out"
+            _try(name, name, what, note or warnings.warn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import Any
@@ -61,10 +61,37 @@ class Record:
         )
 
 
+def described(problem: BaseException) -> str:
+    """Describe an exception in one line.
+
+    >>> described(ZeroDivisionError("division by zero")), described(SystemExit())
+    ('ZeroDivisionError: division by zero', 'SystemExit')
+    """
+    text = " ".join(str(problem).split())
+    return f"{type(problem).__name__}{': ' * bool(text)}{text}"
+
+
 def last_line(error: str) -> str:
     """Return the message at the end of a traceback."""
     line = (error.strip() or "no reason was recorded").splitlines()[-1]
     return re.sub(r"^recombine\.[\w.]+: ", "", line)
+
+
+def score_names(records: Iterable[Record]) -> list[str]:
+    """List the scores of all records, each at its place in the first record that has it.
+
+    >>> runs = [{"a": 1.0, "c": 2.0}, {"a": 1.0, "b": 0.0, "c": 2.0}]
+    >>> score_names([Record("", "", "", {}, 0, scores=scores) for scores in runs])
+    ['a', 'b', 'c']
+    """
+    names: list[str] = []
+    for order in dict.fromkeys(tuple(r.scores) for r in records):
+        at = 0
+        for name in order:
+            if name not in names:
+                names.insert(at, name)
+            at = names.index(name) + 1
+    return names
 
 
 SCALARS = (str, bool, int, float)  # fields of other types may be nested

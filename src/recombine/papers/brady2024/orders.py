@@ -21,9 +21,9 @@ TOLERANCE = 1e-9  # for generators that are known exactly
 MORE = 3  # stands for "3 or more, or entangled"
 
 SHARES = (
-    Score("r0", "share of outputs' derivatives across blocks", summary=True),
-    Score("r1", "share of second derivatives across blocks", summary=True),
-    Score("r2", "share of third derivatives across blocks", summary=True),
+    Score("r0", "share of outputs' derivatives across blocks", summary=True, title="order 0"),
+    Score("r1", "share of second derivatives across blocks", summary=True, title="order 1"),
+    Score("r2", "share of third derivatives across blocks", summary=True, title="order 2"),
 )
 SCALED = "cross terms and hidden units, after a first table"
 

@@ -154,8 +154,8 @@ def shares(model: Smooth, x: Tensor) -> dict[str, float]:
         Score("error", "squared error summed over outputs", better="lower"),
         Score("r2_recombined", "R² of slots recombined in the corner", better="higher",
               summary=True),
-        Score("r1", "share of second derivatives across slots"),
-        Score("r2", "share of third derivatives across slots"),
+        Score("r1", "share of second derivatives across slots", title="order 1"),
+        Score("r2", "share of third derivatives across slots", title="order 2"),
     ],
 )  # fmt: skip
 def vectors(cfg: Blocks, seeds: Sequence[int]) -> list[Result]:
