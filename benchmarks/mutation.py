@@ -201,8 +201,7 @@ def cover(tree: Tree, session: Session, blocks: dict[str, dict[str, Any]]) -> No
             work = partial(_cover, session, names, exchange, listed, target, key)
             ended = forked(work, 1200, WORK / "coverage.log")
             if ended != LIVES:
-                print(f"  {ended}; see {WORK / 'coverage.log'}", flush=True)
-                target.write_text(json.dumps({"key": key, "tests": {}}))
+                raise RuntimeError(f"It {ended}:\n{(WORK / 'coverage.log').read_text()[-2000:]}")
         found = json.loads(target.read_text())["tests"]
         blocks.update({t: {**facts, "blocks": set(facts["blocks"])} for t, facts in found.items()})
 
@@ -246,9 +245,7 @@ def _cover(
             shared.update(hits)
             hits |= shared
         if not session.failed:
-            listed = sorted(
-                {f"{numbers[n][0]} {numbers[n][1][0]} {numbers[n][1][1]}" for n in hits}
-            )
+            listed = sorted(blocks[n] for n in hits)
             found_tests[name] = {"seconds": round(seconds, 3), "blocks": listed}
         start = time.process_time()
 
