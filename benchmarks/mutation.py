@@ -56,7 +56,7 @@ HEAVY = ("numpy", "scipy.linalg", "scipy.stats", "scipy.optimize", "scipy.sparse
 HEAVY += ("sklearn.ensemble", "sklearn.linear_model", "sklearn.gaussian_process", "torch")
 HEAVY += ("torch.func", "pandas", "polars", "tyro", "PIL")
 
-BUDGET = 5.0  # CPU seconds of tests per mutant: most tests are users of some core functions
+BUDGET = 2.5  # CPU seconds of tests per mutant: most tests are users of some core functions
 MEMORY = 4 << 30  # bytes that a mutant may take beyond what it was forked with
 Exchange = list[tuple[FunctionType, CodeType]]
 KILLED, TIME, LIVES = "killed", "ran out of time", "survived"
@@ -275,7 +275,8 @@ def choose(mutant: Mutant, known: dict[str, dict[str, Any]]) -> list[str]:
         if total + seconds <= BUDGET or test.startswith(own):
             chosen.append(test)
             total += seconds
-    return chosen
+    files = list(dict.fromkeys(t.partition("::")[0] for t in chosen))
+    return sorted(chosen, key=lambda t: files.index(t.partition("::")[0]))  # share fixtures
 
 
 class Results:
