@@ -71,6 +71,7 @@ TESTED = {
     "test_laws": "src/recombine/core/registry.py",
     "test_layers": "src/recombine",
     "test_metadata": "tools/metadata.py",
+    "test_mutation": "benchmarks/mutation.py",
     "test_notebooks": "notebooks",
     "test_paper": "paper.md",
     "test_project": "pyproject.toml",

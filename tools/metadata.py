@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recombine import __version__
-from recombine.report.bibliography import Paper, papers
+from recombine.report.bibliography import Paper
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -290,3 +290,15 @@ def test_lengths_that_differ_are_refused(memorizer):
         audit(None, memorizer | {"yhat": [1.0]}, target="y", prediction="yhat")
     with pytest.raises(Refused, match="shape \\(3,\\)"):
         audit(None, memorizer, target="y", prediction="yhat", train=[True, False, True])
+
+
+def test_what_training_determines_and_how_much_noise_it_amplifies():
+    """Variance of the answers over that of one measurement, on a 3 × 3 grid without a row."""
+    z = np.array([(a, b) for a in range(3) for b in range(3)])
+    y = 2.0 * z[:, 0] - z[:, 1]
+    train = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
+    answer = audit(y, {"a": z[:, 0], "b": z[:, 1]}, targets=y, train=train, budget=0)
+    assert answer.determined.tolist() == [True] * 6 + [False] * 3
+    # y12 = y02 + mean(y10 - y00, y11 - y01), with coefficients 1, ½, ½, ½ and ½
+    expected = [np.nan] * 5 + [1 + 4 / 4] + [np.nan] * 3
+    np.testing.assert_allclose(answer.margin, expected)

@@ -184,6 +184,14 @@ def test_two_claims_as_data_may_not_share_a_name(toy, monkeypatch):
         register(toy.name, above=1.0, **fields)
 
 
+def test_a_claim_needs_five_seeds_and_one_where_nothing_is_random(toy, monkeypatch):
+    for number, stochastic in ((5, True), (1, False)):
+        monkeypatch.setitem(EXPERIMENTS, toy.name, replace(toy, stochastic=stochastic))
+        fields = {"sentence": "It is one.", "score": "score", "above": 0.0}
+        register(toy.name, name=f"needs_{number}", **fields)
+        assert CLAIMS[f"toy.needs_{number}"].seeds == number
+
+
 @pytest.fixture
 def add(toy, monkeypatch):
     """Register claims on the toy that share a source; they are gone afterwards."""

@@ -45,6 +45,20 @@ def test_only_a_regular_file_is_overwritten(tmp_path, kind):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_temporary_file_that_others_delete_is_written_three_times(tmp_path, monkeypatch):
+    names = []
+
+    def vanish(temporary, path):
+        names.append(temporary.name)
+        raise FileNotFoundError(temporary)
+
+    monkeypatch.setattr(type(tmp_path), "replace", vanish)
+    with pytest.raises(FileNotFoundError):
+        disk.replace(tmp_path / "page.html", b"new")
+    assert len(set(names)) == 3
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("kind", [k for k in ODD if k not in ("link", "dangling link", "loop")])
 def test_only_a_regular_file_is_read(tmp_path, kind):
     path = tmp_path / "record.json"

@@ -287,3 +287,7 @@ def test_values_that_never_occur_are_named():
     assert str(caught[0].message).startswith(
         "The split is not compositional: 1 value of a never occurs in training (1)."
     )
+    with pytest.warns(
+        NotCompositional, match=r"7 values of a never occur in training \(1, 2, 3, 4, 5, 6, …\)"
+    ):
+        warn_unseen(grid(a=8), np.zeros((1, 1)), grid(a=8).points())

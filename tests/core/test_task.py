@@ -1,5 +1,7 @@
 """Tasks: data at points, splits, codes, and warnings about values absent from training."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -132,6 +134,14 @@ def test_the_papers_split_has_289_hidden_and_495_seen_cells():
 
 def test_a_fraction_that_hides_no_value_does_not_warn():
     product().split(fraction(0.9, seed=1))
+
+
+def test_data_moves_unless_all_of_it_is_there():
+    data = product().data(np.zeros((3, 2)))
+    assert data.to("cpu") is data
+    for half in (replace(data, x=data.x.to("meta")), replace(data, y=data.y.to("meta"))):
+        moved = half.to("meta")
+        assert (moved.x.device.type, moved.y.device.type) == ("meta", "meta")
 
 
 def test_data_and_splits_print_in_one_line():

@@ -184,6 +184,22 @@ def test_a_plane_counts_whatever_the_sign_of_the_singular_vectors(sign):
     assert lifted.tolist() == [2, 1, 2]
 
 
+@pytest.mark.parametrize("have", [1, 2, 3])
+def test_a_candidate_raises_the_rank_as_dense_algebra_says(have):
+    """Three positions of 5 inputs: `have` stacked blocks, and candidates of rank 0 to 2 each."""
+    rng = np.random.default_rng(have)
+    blocks = rng.normal(size=(have, 3, 1, 5)) * [[[1.0]], [[1]], [[0]]]
+    added = rng.normal(size=(6, 3, 2, 5))
+    added[0], added[1, :, 1], added[2] = 0, added[1, :, 0], blocks[0]
+    expected = [
+        sum(np.linalg.matrix_rank(np.vstack([*blocks[:, p], one[p]])) for p in range(3))
+        for one in added
+    ]
+    assert len(set(expected)) > 2
+    spectrum = _spectrum(torch.as_tensor(blocks))
+    assert _lifted(torch.as_tensor(added), spectrum).tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("combine", "hidden"), [("sigmoid", 100.0), ("step", 1.0), ("product", 1.0)]
 )

@@ -14,7 +14,7 @@ from recombine.tables.bins import cut, edges
 from recombine.tables.files import COLUMNS, check_names
 from recombine.tables.lists import combinations_of
 from recombine.tables.query import one_hot
-from recombine.tables.read import FACTORS, read
+from recombine.tables.read import FACTORS, _quoted, read
 
 ROWS = {
     "shape": ["cup", "cup", "ball", "ball", "cup"],
@@ -418,3 +418,8 @@ def test_numbers_of_a_binned_factor_name_their_bins(tmp_path):
     assert combinations_of(t, named).tolist() == [[1, 1]]
     with pytest.raises(Refused, match=r"has pose 9\.5; the bins run from 0 to 9"):
         combinations_of(t, {"pose": [1.0, 9.5], "b": [1, 1]})
+
+
+def test_names_are_quoted_for_a_shell_and_long_ones_are_shortened():
+    assert [_quoted(n) for n in ("a", "a b", "a" * 40)] == ["a", "'a b'", "a" * 40]
+    assert _quoted("a" * 41) == "a" * 37 + "..."

@@ -1,5 +1,8 @@
 """Kernel models: all solvers agree, reductions are exact, and bad problems are refused."""
 
+import tracemalloc
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,10 +10,11 @@ from hypothesis import strategies as st
 
 from recombine.core.error import Refused
 from recombine.theory import leak
-from recombine.theory.groups import group
+from recombine.theory.dual import hard_margin
+from recombine.theory.groups import group, needed
 from recombine.theory.kernel import Kernel, by_overlap, by_salience, random_network, subsets
 from recombine.theory.solve import METHODS, margin, regress, svr
-from recombine.theory.symmetry import cells, quotient
+from recombine.theory.symmetry import _mix, cells, quotient
 
 
 def grid(*levels):
@@ -359,3 +363,33 @@ def test_bad_problems_are_refused_in_a_sentence(name):
     with pytest.raises(Refused, match=says) as refusal:
         act()
     assert str(refusal.value).endswith(".")
+
+
+def test_colors_are_scattered_by_splitmix64():
+    """The first numbers of the generator seeded with 0 and 1, as its author published them."""
+    state = np.array([0, 1], dtype=np.uint64)
+    known = [0xE220A8397B1DCDAF, 0x910A2DEC89025CC1]
+    assert _mix(state).tolist() == known
+
+
+@pytest.mark.parametrize(("factors", "order"), [(2, 2), (6, 3), (8, 1), (20, 0)])
+def test_grouping_takes_no_more_memory_than_it_says(factors, order, rng):
+    """Points without a common value have the most conjunctions."""
+    chosen = {j for k in range(order + 1) for j in combinations(range(factors), k)}
+    z = rng.normal(size=(2000, factors))
+    tracemalloc.start()
+    groups = group(z, chosen)
+    groups.sums(np.ones(groups.size))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    bound = needed(2000, factors, len(chosen | {tuple(range(factors))}))
+    assert bound / 3 < peak <= bound
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_margin_is_that_of_two_points_in_every_unit(unit):
+    """Of labels ±1 at distance d, the dual coefficients are 2 / d² and the offset is midway."""
+    x = np.array([1.0, 3.0, 7.0])
+    a, b = hard_margin(unit * np.outer(x, x), np.array([-1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(a * unit, [-0.5, 0.5, 0], atol=1e-9)
+    assert b == pytest.approx(-2)
