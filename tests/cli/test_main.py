@@ -17,7 +17,7 @@ from recombine.cli.commands import COMMANDS
 from recombine.cli.main import main
 from recombine.cli.options import ManyRunsOptions, ReportOptions, ReproduceOptions, RunOptions
 from recombine.cli.reproduce import _plan
-from recombine.cli.terminal import show_sweep
+from recombine.cli.show import show_sweep
 from recombine.runs.discover import find
 from recombine.runs.listing import KINDS
 

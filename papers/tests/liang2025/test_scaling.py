@@ -10,7 +10,7 @@ import torch
 from recombine.base.error import Refused
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, OPEN, Evidence
 from recombine.claims.record import Record
-from recombine_papers.liang2025 import scaling
+from recombine_papers.liang2025 import scaling, scaling_training
 
 
 @pytest.mark.parametrize("stripes", [0.0, 0.5, 2.0])
@@ -26,7 +26,7 @@ def test_sets_of_samples_are_nested_with_a_fixed_share_of_stripes(stripes):
 
 def test_training_bumps_lie_outside_the_hole_and_stripes_have_one_factor():
     cfg = scaling.Need(side=10, hole=0.4)
-    task, whole, hidden = scaling.world(cfg)
+    task, whole, hidden = scaling_training.world(cfg)
     z = np.array([[3.0, 6.9], [2.9, 5.0], [7.0, 5.0], [10.0, 5.0]])
     assert hidden.contains(task.space, z).tolist() == [True, False, False, False]
     assert (whole - hidden).contains(task.space, z).tolist() == [False, True, True, False]
@@ -42,12 +42,12 @@ def test_training_bumps_lie_outside_the_hole_and_stripes_have_one_factor():
 @pytest.mark.parametrize("wrong", [{"hole": 1.0}, {"stripes": -1.0}, {"steps": 1, "batch": 1}])
 def test_invalid_configs_are_refused(wrong):
     with pytest.raises(Refused, match="0 < hole < 1"):
-        scaling.search(replace(scaling.Need(), **wrong), 0)
+        scaling_training.search(replace(scaling.Need(), **wrong), 0)
 
 
 def test_a_run_stores_all_trainings_and_a_failed_search_its_bound():
     small = {"steps": 8, "batch": 4, "channels": 2, "asked": 8, "first": 2}
-    result = scaling.search(scaling.Need(threshold=1e-9, **small), 0)
+    result = scaling_training.search(scaling.Need(threshold=1e-9, **small), 0)
     assert (result.scores["reached"], result.scores["least"], result.scores["failed"]) == (
         0,
         32,
@@ -57,20 +57,20 @@ def test_a_run_stores_all_trainings_and_a_failed_search_its_bound():
     assert result.scores["risk_ood"] == result.arrays["risk_ood"][-1]
     assert result.scores["worst_fit"] == result.arrays["risk_train"].max()
     middle = float(np.sort(result.arrays["risk_ood"])[1])
-    again = scaling.search(scaling.Need(threshold=middle, **small), 0)
+    again = scaling_training.search(scaling.Need(threshold=middle, **small), 0)
     below = again.arrays["tried"][again.arrays["risk_ood"] < middle]
     assert again.scores["reached"] == 1
     assert again.scores["least"] == below.min()
 
 
 def test_a_perfect_model_has_no_training_error():
-    task, _, _ = scaling.world(scaling.Need())
+    task, _, _ = scaling_training.world(scaling.Need())
     data = task.data(np.array([[1.0, 2.0], [4.0, 4.0]]))
     answer = torch.nn.Module()
     answer.forward = lambda x: data.y
-    assert scaling.refit(answer, data) == 0
+    assert scaling_training.refit(answer, data) == 0
     answer.forward = lambda x: torch.ones_like(data.y)
-    assert scaling.refit(answer, data) == pytest.approx(1, rel=1e-3)
+    assert scaling_training.refit(answer, data) == pytest.approx(1, rel=1e-3)
 
 
 def made(needs, stripes, reached=True):

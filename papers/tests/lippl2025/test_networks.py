@@ -8,7 +8,7 @@ import torch
 
 from recombine.claims.record import Record
 from recombine.tasks.task import Data
-from recombine_papers.lippl2025 import images, networks
+from recombine_papers.lippl2025 import images, images_training, networks
 
 
 def test_shares_of_conjunctions_sum_to_one():
@@ -32,7 +32,7 @@ CFG = images.Images(samples=200, images=20)
 
 
 def test_the_query_has_other_images_of_all_combinations():
-    task, split = images.image_split(CFG, 0)
+    task, split = images_training.image_split(CFG, 0)
     assert len(split.train) == 200
     cells = {tuple(z) for z in split.query.z[:, :2]}
     assert len(cells) == 81
@@ -47,7 +47,7 @@ def test_the_query_has_other_images_of_all_combinations():
 
 def test_combinations_and_images_are_drawn_from_their_ranges():
     cells = np.array([[0.0, 3.0], [2.0, 1.0]])
-    z = images.exemplars(cells, 50, 7, np.random.default_rng(0))
+    z = images_training.exemplars(cells, 50, 7, np.random.default_rng(0))
     assert {tuple(row) for row in z[:, :2]} == {(0.0, 3.0), (2.0, 1.0)}
     assert z[:, 2:].min() >= 0
     assert z[:, 2:].max() <= 6
@@ -55,9 +55,9 @@ def test_combinations_and_images_are_drawn_from_their_ranges():
 
 def test_similarities_before_training_cover_every_pair_of_combinations():
     cfg = replace(CFG, distance=4)
-    _, split = images.image_split(cfg, 0)
-    model = images.build(cfg, split.train, 0)
-    measured = images.similarities(model, split, most=800)
+    _, split = images_training.image_split(cfg, 0)
+    model = images_training.build(cfg, split.train, 0)
+    measured = images_training.similarities(model, split, most=800)
     assert measured["alike"].shape == (81, 81)
     np.testing.assert_allclose(measured["alike"], measured["alike"].T, rtol=1e-3)
     assert 0 < measured["similarity_1"] < 0.6
@@ -67,7 +67,8 @@ def test_similarities_before_training_cover_every_pair_of_combinations():
 def test_the_paper_s_networks_are_larger(network):
     data = Data(np.zeros((2, 2)), torch.zeros(2, 2, 32, 32), torch.zeros(2, 1))
     small, large = (
-        images.build(replace(CFG, network=network, large=size), data, 0) for size in (False, True)
+        images_training.build(replace(CFG, network=network, large=size), data, 0)
+        for size in (False, True)
     )
     count = {m: sum(p.numel() for p in m.parameters()) for m in (small, large)}
     assert count[large] > 5 * count[small]

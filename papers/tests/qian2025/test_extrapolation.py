@@ -10,6 +10,7 @@ from recombine.claims.record import Record
 from recombine.models.modular import pre_modular
 from recombine_papers.qian2025 import depth as deep
 from recombine_papers.qian2025 import extrapolation as far
+from recombine_papers.qian2025 import extrapolation_training as far_training
 from recombine_papers.qian2025.independent import independent_sines
 
 
@@ -51,7 +52,7 @@ def test_the_seed_chooses_51_whole_tiles_and_the_sines_stay():
 
 def test_training_points_are_never_held_out():
     for function in ("hill", "sines"):
-        task, shown, asked = far.world(far.Surface(function=function), 3)
+        task, shown, asked = far_training.world(far.Surface(function=function), 3)
         split = task.split(shown, query=asked, n=500, queries=500, rng=np.random.default_rng(0))
         assert shown.contains(task.space, split.train.z).all()
         assert not shown.contains(task.space, split.held_out.z).any()

@@ -16,8 +16,9 @@ from recombine.models.modular import fully_connected, separate
 from recombine.penalties import Batch, chain_norm
 from recombine.spaces.sets import everything
 from recombine.tasks.task import Data
-from recombine_papers.qian2025 import elsewhere
+from recombine_papers.qian2025 import elsewhere, elsewhere_training
 from recombine_papers.qian2025 import robustness as robust
+from recombine_papers.qian2025 import robustness_training as robust_training
 from recombine_papers.qian2025.disturbed import errors
 from recombine_papers.qian2025.figures.elsewhere import chosen
 from recombine_papers.qian2025.independent import independent_sines
@@ -50,23 +51,23 @@ def test_separate_networks_have_the_same_l2_penalty_as_their_chain():
     data = examples()
     model, batch = separate(data), Batch(data.x, data.y)
     torch.testing.assert_close(
-        robust.squares(0.3)(model, batch), chain_norm(0.3)(model.whole(), batch)
+        robust_training.squares(0.3)(model, batch), chain_norm(0.3)(model.whole(), batch)
     )
 
 
 def test_separate_networks_are_unaffected_by_another_input_or_output():
     data = examples()
     model = separate(data)
-    arrays = robust.shift(model.whole(), data)
+    arrays = robust_training.shift(model.whole(), data)
     assert arrays["moved_others"] == 0
     np.testing.assert_allclose(arrays["shifted"][:, 1:], arrays["shifted"][:1, 1:].repeat(51, 0))
-    taught = robust.relearn(SMALL, model, data, 0)
+    taught = robust_training.relearn(SMALL, model, data, 0)
     assert taught["forgot_others"] == 0
     assert taught["learned_again"] < 1
     joined = fully_connected(data, widths=(8, 8, 8))
     known = Data(data.z, data.x, predict(joined, data.x))  # errors start at zero
-    assert robust.relearn(SMALL, joined, known, 0)["forgot_others"] > 0
-    assert robust.shift(joined, data)["moved_others"] > 0
+    assert robust_training.relearn(SMALL, joined, known, 0)["forgot_others"] > 0
+    assert robust_training.shift(joined, data)["moved_others"] > 0
 
 
 def test_noise_adds_the_variance_of_a_linear_readout():
@@ -76,7 +77,7 @@ def test_noise_adds_the_variance_of_a_linear_readout():
         for layer, weight in ((model[0], 1.0), (model[2], 3.0)):
             layer.weight.fill_(weight)
             layer.bias.zero_()
-    measured = robust.noise(model, data, 0)
+    measured = robust_training.noise(model, data, 0)
     x = data.x.double().numpy()
     assert measured["added_1"] == pytest.approx(9 * 0.01 * np.abs(x).mean(), rel=0.1)
     assert measured["added_2"] == pytest.approx(9 * 0.01 * (x**2).mean(), rel=0.1)
@@ -100,9 +101,9 @@ def test_networks_differ_in_penalty_and_noise():
 
     def terms(network):
         cfg = replace(SMALL, network=network)
-        model = robust.build(cfg, data, 0)
+        model = robust_training.build(cfg, data, 0)
         amounts = [m.power for m in model.modules() if isinstance(m, Noise)]
-        return amounts, sum(float(p(model, batch)) for p in robust.penalties(cfg))
+        return amounts, sum(float(p(model, batch)) for p in robust_training.penalties(cfg))
 
     noises, values = zip(
         *map(terms, ("l2", "poisson_noise", "weight_activity", "poisson_penalty")), strict=True
@@ -137,8 +138,8 @@ def test_ratios_are_of_the_network_over_l2():
 
 def test_validation_pairs_lie_in_the_training_support():
     cfg = elsewhere.Penalized(world="sprites", samples=80, asked=50, side=8)
-    task, (whole,) = elsewhere.scenes(cfg, [3])
-    split, left = elsewhere.halves(cfg, whole, 3)
+    task, (whole,) = elsewhere_training.scenes(cfg, [3])
+    split, left = elsewhere_training.halves(cfg, whole, 3)
     assert (len(split.train), len(left)) == (72, 8)
     assert whole.support.contains(task.space, left.z).all()
     assert not whole.inside.any()  # three planes of a cube: every query is out of distribution

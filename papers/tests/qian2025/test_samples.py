@@ -11,13 +11,13 @@ from recombine.claims.claim import FAILS, HOLDS, OPEN, Evidence
 from recombine.claims.growth import Least
 from recombine.claims.record import Record
 from recombine.penalties import Batch
-from recombine_papers.qian2025 import elsewhere, samples
+from recombine_papers.qian2025 import elsewhere, elsewhere_training, samples, samples_training
 from recombine_papers.qian2025.independent import sines
 
 
 def test_every_set_repeats_the_first_samples_equally_often():
     cfg = samples.Amounts(count=3, fewest=4, most=32)
-    sets = samples.repeated(cfg, seed=2)
+    sets = samples_training.repeated(cfg, seed=2)
     assert samples.counts(cfg) == [4, 8, 16, 32]
     for n, data in zip(samples.counts(cfg), sets, strict=True):
         rows, times = np.unique(data.z, axis=0, return_counts=True)
@@ -55,12 +55,12 @@ def test_the_gap_of_a_network_is_that_of_its_worst_layer():
         net[0].weight.copy_(torch.kron(torch.eye(2), torch.ones(4, 1)))
         net[1].weight.copy_(blocks)
         net[2].weight.copy_(blocks)
-        assert samples.gap(net, 2, x) == pytest.approx(1.0, abs=1e-5)
+        assert samples_training.gap(net, 2, x) == pytest.approx(1.0, abs=1e-5)
         net[2].weight[:, ::4] = 1e-4 * torch.rand(8, 2)  # mixed, but hardly any signal passes
         net[1].weight[::4] = 1e-4 * torch.rand(2, 8)
-        assert samples.gap(net, 2, x) > 0.9
+        assert samples_training.gap(net, 2, x) > 0.9
         net[2].weight.fill_(1.0)  # one module: eigenvalues 0, 1, 1, …
-    assert samples.gap(net, 2, x) == pytest.approx(0.0, abs=1e-5)
+    assert samples_training.gap(net, 2, x) == pytest.approx(0.0, abs=1e-5)
 
 
 def needed(table, reached=None):
@@ -167,14 +167,14 @@ def test_an_unreached_need_counts_at_its_least_favorable_value():
 
 def test_validation_cells_are_neither_trained_on_nor_in_the_square():
     cfg = elsewhere.Penalized(left=0.25)
-    _, (whole,) = elsewhere.scenes(cfg, [3])
-    split, left = elsewhere.halves(cfg, whole, 3)
+    _, (whole,) = elsewhere_training.scenes(cfg, [3])
+    split, left = elsewhere_training.halves(cfg, whole, 3)
     cells = [{tuple(z) for z in data.z} for data in (split.train, left, whole.held_out)]
     assert len(left) == round(0.25 * len(whole.train))
     assert cells[0] | cells[1] == {tuple(z) for z in whole.train.z}
     assert not any(a & b for a, b in zip(cells, (*cells[1:], cells[0]), strict=True))
     with pytest.raises(Refused, match="0 < left < 1"):
-        elsewhere.halves(elsewhere.Penalized(left=1.0), whole, 3)
+        elsewhere_training.halves(elsewhere.Penalized(left=1.0), whole, 3)
 
 
 @torch.no_grad()
@@ -185,7 +185,9 @@ def test_penalties_are_their_documented_sums():
     squares = sum(float((w.weight**2).sum()) for w in (net[0], net[2]))
     acted = sum(float((net[2].weight[i] * a).square().sum()) for i in range(2) for a in hidden) / 5
     for name, truth in (("weights", squares), ("weight_activity", acted)):
-        penalty = elsewhere.term(elsewhere.Penalized(penalty=name, strength=0.5))(net, batch)
+        penalty = elsewhere_training.term(elsewhere.Penalized(penalty=name, strength=0.5))(
+            net, batch
+        )
         assert float(penalty) == pytest.approx(0.5 * truth, rel=1e-4)
 
 

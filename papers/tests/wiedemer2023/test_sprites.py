@@ -14,6 +14,7 @@ from recombine.claims.judge import judge
 from recombine.claims.record import Record, identify
 from recombine.measures.observed import Observed
 from recombine_papers.wiedemer2023 import sprites as wiedemer
+from recombine_papers.wiedemer2023 import sprites_training as wiedemer_training
 from recombine_papers.wiedemer2023.sprites_claims import same_size
 
 ENTRY = EXPERIMENTS["wiedemer2023.sprites"]
@@ -33,7 +34,8 @@ def polygon(side, shape, x, y, scale):
 def test_two_planes_lose_what_lies_under_the_small_triangle_and_three_planes_nothing():
     triangle = polygon(16, 0, 0.1, 0.2, 0.2)  # sprite 1 where all its coordinates are 0
     two, three = (
-        wiedemer.certified(replace(SMALL, support=s, tried=4)) for s in ("star", "orthogonal")
+        wiedemer_training.certified(replace(SMALL, support=s, tried=4))
+        for s in ("star", "orthogonal")
     )
     assert np.array_equal(two["named_pixels"], three["named_pixels"])
     assert np.array_equal(two["named_pixels"], two["lost_pixels"] == 1)
@@ -46,10 +48,12 @@ def test_two_planes_lose_what_lies_under_the_small_triangle_and_three_planes_not
 
 
 def test_opacity_leaves_sprites_undetermined_and_a_narrow_band_hides_the_second():
-    opaque = wiedemer.certified(replace(SMALL, combine="alpha", shared=True, support="random"))
+    opaque = wiedemer_training.certified(
+        replace(SMALL, combine="alpha", shared=True, support="random")
+    )
     assert opaque["determined_2"] < 1
     bands = [
-        wiedemer.certified(replace(SMALL, support=f"diagonal({d})", tried=6, partners=64))
+        wiedemer_training.certified(replace(SMALL, support=f"diagonal({d})", tried=6, partners=64))
         for d in (0.05, 0.2)
     ]
     narrow, wide = (b["hidden_2"] for b in bands)
@@ -57,12 +61,12 @@ def test_opacity_leaves_sprites_undetermined_and_a_narrow_band_hides_the_second(
 
 
 def test_pixels_that_show_the_second_sprite_are_those_that_it_changes():
-    z = wiedemer.world(SMALL).space.draw(40, rng=np.random.default_rng(1))
+    z = wiedemer_training.world(SMALL).space.draw(40, rng=np.random.default_rng(1))
     z[:, 5:7] = 0.5
-    shows = wiedemer.shows_sprite_2(SMALL, z)
+    shows = wiedemer_training.shows_sprite_2(SMALL, z)
     moved = z.copy()
     moved[:, 9] = (z[:, 9] + 0.5) % 1  # another hue
-    before, after = (wiedemer.world(SMALL).data(p).y for p in (z, moved))
+    before, after = (wiedemer_training.world(SMALL).data(p).y for p in (z, moved))
     changed = (before - after).abs().amax(dim=1)
     assert (changed[shows] > 0.3).all()
     assert (changed[~shows] < 0.51).all()
@@ -70,21 +74,21 @@ def test_pixels_that_show_the_second_sprite_are_those_that_it_changes():
 
 def seen_with(error):
     """Observe outputs whose squared error is `error`, an array by pixel."""
-    task, (split,) = wiedemer.worlds(SMALL, [0])
+    task, (split,) = wiedemer_training.worlds(SMALL, [0])
     outputs = split.query.y + torch.as_tensor(error, dtype=torch.float32).sqrt()
     return Observed(task, split, outputs, torch.nn.Identity())
 
 
 def test_errors_are_averaged_over_pixels_that_show_the_second_sprite():
-    marked = wiedemer.certified(SMALL)["named_pixels"]
-    measured = wiedemer.by_pixel(SMALL, seen_with(np.where(marked, 0.12, 0.03)), marked)
+    marked = wiedemer_training.certified(SMALL)["named_pixels"]
+    measured = wiedemer_training.by_pixel(SMALL, seen_with(np.where(marked, 0.12, 0.03)), marked)
     assert measured["error_named"] == pytest.approx(0.12, rel=1e-4)
     assert measured["error_others"] == pytest.approx(0.03, rel=1e-4)
     assert measured["named_ratio"] == pytest.approx(4, rel=1e-4)
     error = measured["error_pixels"].numpy()
     shown = np.isfinite(error)
     np.testing.assert_allclose(error[shown], np.where(marked, 0.12, 0.03)[shown], rtol=1e-4)
-    nothing = wiedemer.by_pixel(SMALL, seen_with(np.ones((16, 16))), np.zeros_like(marked))
+    nothing = wiedemer_training.by_pixel(SMALL, seen_with(np.ones((16, 16))), np.zeros_like(marked))
     assert set(nothing) == {"error_pixels"}
 
 
@@ -103,9 +107,9 @@ def test_scores_agree_with_each_other():
 def test_models_have_the_sizes_of_the_paper_and_equal_ones_at_quick_size():
     def weights(size, **fields):
         cfg = ENTRY.configure(size, **fields)
-        task = wiedemer.world(cfg)
+        task = wiedemer_training.world(cfg)
         data = task.data(task.space.draw(1, rng=np.random.default_rng(0)))
-        return sum(p.numel() for p in wiedemer.build(cfg, data, 0).parameters())
+        return sum(p.numel() for p in wiedemer_training.build(cfg, data, 0).parameters())
 
     assert weights("paper") == 554_950
     assert weights("paper", model="monolithic", **same_size("paper")) == 587_779
@@ -117,7 +121,7 @@ def test_models_have_the_sizes_of_the_paper_and_equal_ones_at_quick_size():
 def test_the_paper_size_has_the_variances_of_the_published_table():
     for support, variance in (("random", 0.0253), ("orthogonal", 0.0161), ("star", 0.0151)):
         cfg = ENTRY.configure("paper", support=support, samples=1500, asked=1)
-        _, (split,) = wiedemer.worlds(cfg, [0])
+        _, (split,) = wiedemer_training.worlds(cfg, [0])
         y = split.train.y
         assert float((y - y.mean(dim=0)).square().mean()) == pytest.approx(variance, rel=0.05)
 

@@ -15,7 +15,8 @@ from recombine.cli.names import claims_of
 from recombine.cli.options import ReproduceOptions
 from recombine.cli.parse import leading, load_plugins, parse, seeds_of
 from recombine.cli.report import check_targets, write_report
-from recombine.cli.terminal import progress, say, show_failures, warn
+from recombine.cli.show import show_failures
+from recombine.cli.terminal import progress, say, warn
 from recombine.plots.numbers import counted
 from recombine.runs.discover import find
 from recombine.runs.job import Job

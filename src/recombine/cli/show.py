@@ -11,9 +11,9 @@ from recombine.claims.bibliography import papers
 from recombine.claims.declared import range_of
 from recombine.claims.judge import Judged, one_per_claim
 from recombine.claims.published import published
-from recombine.claims.record import Record, score_names
+from recombine.claims.record import Record, last_line, score_names
 from recombine.cli.describe import groups, sentence
-from recombine.cli.terminal import out, plain, styled
+from recombine.cli.terminal import out, plain, styled, warn
 from recombine.plots.numbers import averaged, counted, measured
 from recombine.report.columns import short_list
 from recombine.report.conditions import varying
@@ -118,3 +118,13 @@ def show_claims(judged: Sequence[Judged]) -> None:
         paper = plain(j.claim.paper) or "–"
         table.add_row(plain(j.claim.sentence), ours, paper, v.seeds_used, j.size, verdict)
     out().print(table)
+
+
+def show_failures(records: Sequence[Record]) -> bool:
+    """Warn about runs that did not finish; return whether there are any."""
+    unfinished = [r for r in records if r.status != "done"]
+    for r in unfinished[:5]:
+        warn(f"{r.experiment} seed {r.seed} {r.status}: {last_line(r.error)} (record {r.id})")
+    if len(unfinished) > 5:
+        warn(f"and {len(unfinished) - 5} more runs did not finish.")
+    return bool(unfinished)

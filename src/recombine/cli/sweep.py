@@ -13,8 +13,8 @@ from recombine.cli.executor import executor_of
 from recombine.cli.names import experiment_of
 from recombine.cli.options import SweepOptions
 from recombine.cli.parse import joined, parse, seeds_of, size_of, values_of
-from recombine.cli.show import show_sweep
-from recombine.cli.terminal import print_json, progress, say, show_failures, warn
+from recombine.cli.show import show_failures, show_sweep
+from recombine.cli.terminal import print_json, progress, say, warn
 from recombine.runs.slurm import follow, parse_part, submit
 from recombine.runs.sweep import grid_of, sweep
 

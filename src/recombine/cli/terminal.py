@@ -13,7 +13,7 @@ from textwrap import wrap
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from recombine.claims.record import Record, last_line
+from recombine.plots.numbers import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -177,16 +177,6 @@ def elapsed(title: str, *, quiet: bool = False) -> Iterator[None]:
             clock.stop()
 
 
-def show_failures(records: Sequence[Record]) -> bool:
-    """Warn about runs that did not finish; return whether there are any."""
-    unfinished = [r for r in records if r.status != "done"]
-    for r in unfinished[:5]:
-        warn(f"{r.experiment} seed {r.seed} {r.status}: {last_line(r.error)} (record {r.id})")
-    if len(unfinished) > 5:
-        warn(f"and {len(unfinished) - 5} more runs did not finish.")
-    return bool(unfinished)
-
-
 def show_entries(title: str, entries: Iterable[Mapping[str, Any]]) -> None:
     """Print names with their sentences, without rich, whose tables are slow for many rows."""
     styled((title, "bold"))
@@ -209,8 +199,6 @@ def show_overview(
     papers: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     """Print the papers with their experiments, then the names of tasks, models and diagnostics."""
-    from recombine.plots.numbers import counted
-
     columns = width()
 
     def lines(text: str, indent: str = "") -> str:

@@ -5,10 +5,13 @@ Plugins are installed packages (entry points) or files; the papers of this packa
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -114,8 +117,8 @@ def _import(module: str, source: str = "") -> None:
                 del sys.modules[name]
         if isinstance(problem, Refused):
             raise
-        absent = isinstance(problem, ModuleNotFoundError) and problem.name
-        if absent in door.EXTRAS:
+        absent = problem.name if isinstance(problem, ModuleNotFoundError) else None
+        if isinstance(problem, ModuleNotFoundError) and absent in door.EXTRAS:
             raise door.not_installed(problem) from None
         if isinstance(problem, ImportError) and str(problem.name).startswith("recombine."):
             raise Refused(
@@ -134,10 +137,6 @@ def _pip(module: str, source: str) -> str:
     >>> _pip("jaxtyping.sub", "recombine"), _pip("surely", "")
     ("python -m pip install 'jaxtyping>=0.2.36'", 'python -m pip install surely')
     """
-    import re
-    import shlex
-    from importlib.metadata import PackageNotFoundError, requires
-
     name = module.partition(".")[0]
     try:
         required = requires(source) or [] if source else []

@@ -9,9 +9,12 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from recombine.base.error import Refused
 
@@ -48,8 +51,6 @@ def parse(
     name: str, content: bytes, suffix: str, separator: str, encoding: str = "utf-8"
 ) -> polars.DataFrame:
     """Parse the content of a file, whose suffix names its format."""
-    import polars as pl
-
     if not content.strip():
         raise Refused(f"{name} is empty; a table needs a header and rows.")
     try:
@@ -118,8 +119,6 @@ def _content(path: Path, packed: bool, suffix: str) -> bytes:
 
 def _absent_file(path: Path) -> Refused:
     """Build the error for a missing file, with files of similar names in the same folder."""
-    from difflib import get_close_matches
-
     folder = path.parent
     if path.is_symlink():
         return Refused(
@@ -168,8 +167,6 @@ def _decode(name: str, content: bytes, encoding: str) -> bytes:
 
 def _csv(text: bytes, separator: str) -> polars.DataFrame:
     """Read CSV: a column is numeric if all of its fields are, else text as written."""
-    import polars as pl
-
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8-sig"), delimiter=separator)
@@ -192,8 +189,6 @@ def _csv(text: bytes, separator: str) -> polars.DataFrame:
 
 def typed_column(s: polars.Series) -> polars.Series:
     """Convert text to numbers or truth values if all fields are; codes such as 007 stay text."""
-    import polars as pl
-
     text = s.str.strip_chars()
     text = text.set(text.is_in(MISSING), None)
     for kind in (pl.Int64, pl.Float64):

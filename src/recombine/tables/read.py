@@ -6,11 +6,13 @@ import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from recombine.base.error import Refused, nearest
 from recombine.tables.bins import cut, edges
@@ -130,8 +132,6 @@ def _quoted(name: str) -> str:
 
 def _kind(s: polars.Series) -> str:
     """Python type of a column's levels; '' for text."""
-    import polars as pl
-
     if s.dtype == pl.Boolean:
         return "bool"
     return "int" if s.dtype.is_integer() else "float" if s.dtype.is_numeric() else ""
@@ -139,8 +139,6 @@ def _kind(s: polars.Series) -> str:
 
 def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.DataFrame:
     """Load the columns of any source; decimals and integers of 128 bits become floats."""
-    import polars as pl
-
     frame = _load(source, separator, encoding)
     wide = [s for s in frame if s.dtype == pl.Decimal or str(s.dtype) in ("Int128", "UInt128")]
     return frame.with_columns([_narrow(s) for s in wide]) if wide else frame
@@ -148,8 +146,6 @@ def load(source: Any, separator: str = ",", encoding: str = "utf-8") -> polars.D
 
 def _narrow(s: polars.Series) -> polars.Series:
     """Cast numbers that NumPy lacks to floats, or those that floats confuse to integers or text."""
-    import polars as pl
-
     for kind in (pl.Float64, pl.Int64):
         cast = s.cast(kind, strict=False)
         if cast.null_count() == s.null_count() and cast.n_unique() == s.n_unique():
@@ -158,8 +154,6 @@ def _narrow(s: polars.Series) -> polars.Series:
 
 
 def _load(source: Any, separator: str, encoding: str) -> polars.DataFrame:
-    import polars as pl  # here, because it loads slowly
-
     if isinstance(source, str | Path):
         path = Path(source)
         with suppress(RuntimeError):  # no such user: the file's name starts with ~
@@ -197,8 +191,6 @@ def _load(source: Any, separator: str, encoding: str) -> polars.DataFrame:
 
 
 def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
-    import polars as pl
-
     series = []
     for name, column in columns.items():
         values: Any = column if isinstance(column, list | tuple) else np.asarray(column)
@@ -217,8 +209,6 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
 
 def _values(name: str, column: Any) -> list[Any]:
     """Values of one type with `None` for missing ones; vectors become flat lists."""
-    from datetime import date, time, timedelta
-
     if not isinstance(column, list | tuple):
         column = [column]
     values = [
@@ -276,8 +266,6 @@ def _factor(
     s: polars.Series, name: str, rule: str, declared: Sequence[Any] | None, merge: bool = False
 ) -> tuple[Codes, list[str], Array | None]:
     """Number the levels of a column; return codes, names and the edges of its bins."""
-    import polars as pl
-
     if s.dtype.is_nested() or s.dtype in (pl.Object, pl.Binary):
         raise Refused(
             f"Factor {name!r} holds {s.dtype}; a level must be a number, text, date or truth value."
@@ -340,8 +328,6 @@ def _factor(
 
 def _check_mixed(name: str, levels: polars.Series) -> None:
     """Refuse text among levels that are mostly numbers: a typo, or a missing value."""
-    import polars as pl
-
     if levels.dtype != pl.String:
         return
     text = levels.filter(levels.cast(pl.Float64, strict=False).is_null())

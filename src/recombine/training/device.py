@@ -30,9 +30,6 @@ def prepared(
         DEVICE.reset(tokens[1])
 
 
-DEVICE: ContextVar[str] = ContextVar("device", default="cpu")
-
-
 def check_device(name: str) -> None:
     """Refuse a device that torch does not know or that this machine does not have."""
     try:
