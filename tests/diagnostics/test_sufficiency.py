@@ -9,7 +9,7 @@ from recombine.core.error import Refused
 from recombine.core.sets import box, cross, everything, values
 from recombine.core.shapes import axes
 from recombine.core.space import cube
-from recombine.diagnostics.sufficiency import jacobians, rank, sufficiency
+from recombine.diagnostics.sufficiency import _lifted, _spectrum, jacobians, rank, sufficiency
 from recombine.diagnostics.theorem import check_assumptions, reconstruct
 from recombine.maps.compose import Combination, alpha, compose, gated, product, sigmoid, step
 
@@ -422,3 +422,25 @@ def test_a_reconstruction_names_missing_arguments():
         reconstruct(
             f, f.combine, SQUARE, "a", path=np.zeros((3, 1)), start=start, partners=z, parts={}
         )
+
+
+def test_each_candidate_raises_the_ranks_that_a_new_decomposition_finds():
+    """Four places of rank 3, 2, 1 and 0 out of 3; candidates raise none, some or all of them."""
+    rng = np.random.default_rng(0)
+    blocks, added = np.zeros((4, 4, 2, 3)), np.zeros((9, 4, 2, 3))
+    for place, full in enumerate((3, 2, 1, 0)):
+        rows = rng.normal(size=(full, 3))
+        blocks[:, place] = rng.normal(size=(4, 2, full)) @ rows
+        for k in range(len(added)):
+            inside = rng.normal(size=(2, full)) @ rows
+            outside = rng.normal(size=(2, k % 3)) @ rng.normal(size=(k % 3, 3))
+            added[k, place] = inside + outside * (k // 3 != place % 3)
+    spectrum = _spectrum(torch.tensor(blocks))
+    assert spectrum.rank.tolist() == [3, 2, 1, 0]
+    every = np.linalg.matrix_rank  # of one matrix per place
+    stacked = [np.concatenate([*blocks, one], axis=1) for one in added]
+    expected = [int(every(tall, rtol=1e-9).sum()) for tall in stacked]
+    assert len(set(expected)) > 3
+    assert _lifted(torch.tensor(added), spectrum).tolist() == expected
+    alone = [int(every(one, rtol=1e-9).sum()) for one in added]
+    assert _lifted(torch.tensor(added), None).tolist() == alone

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Any
 
 from recombine import __version__
 from recombine.cli.audit import audit
@@ -100,7 +99,7 @@ def _guarded(words: list[str]) -> int:
     output = open_streams()
     try:
         with stoppable(), warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *where: _show_warning(str(message))
             try:
                 code = _command(words)
             finally:
@@ -127,12 +126,12 @@ def _guarded(words: list[str]) -> int:
         )
 
 
-def _show_warning(message: Warning | str, *where: Any) -> None:
+def _show_warning(sentence: str) -> None:
     """Print a warning as one sentence, without the line of code that gave it."""
     from recombine.cli.terminal import warn
 
     with suppress(OSError):
-        warn(str(message))
+        warn(sentence)
 
 
 def _command(words: list[str]) -> int:

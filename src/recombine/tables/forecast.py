@@ -229,7 +229,7 @@ def forecast(
         kind,
         largest,
         value,
-        _mark_unknown(table, queries, why),
+        _mark_unknown(frame.shape, cells.z, frame.codes(queries), why),
         frame,
         scales,
         referees,
@@ -331,20 +331,19 @@ def _top_class(
     return top[:, None].astype(np.float64), 1 - np.asarray(curve.predict(lead), dtype=np.float64)
 
 
-def _mark_unknown(table: Table, queries: Codes, why: NDArray[Any]) -> NDArray[np.int64]:
-    """Mark combinations as unknown beyond the measured order, or with an unmeasured level."""
-    z = table.cells.z
-    counts = [np.bincount(z[:, c], minlength=m) for c, m in enumerate(table.shape)]
+def _mark_unknown(
+    shape: Sequence[int], z: Codes, queries: Codes, why: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Mark combinations as unknown beyond the measured order, or with an unmeasured level.
 
-    def differing(rows: Codes) -> NDArray[np.int64]:
-        """Factors whose level is not the most frequent one, nor as frequent."""
-        rare = [count[rows[:, c]] < count.max() for c, count in enumerate(counts)]
-        return np.asarray(np.sum(rare, axis=0))
-
-    orders = np.bincount(differing(z), minlength=len(table.shape) + 1)
-    common = np.flatnonzero(orders >= max(1.0, COMMON * len(z)))
+    Of several most frequent levels the first in standard order counts.
+    """
+    counts = [np.bincount(z[:, c], minlength=m) for c, m in enumerate(shape)]
+    frequent = np.array([count.argmax() for count in counts])
+    differing = np.bincount((z != frequent).sum(axis=1), minlength=len(shape) + 1)
+    common = np.flatnonzero(differing >= max(1.0, COMMON * len(z)))
     why = why.astype(np.int64)
-    why[differing(queries) > common.max()] = ORDER
+    why[(queries != frequent).sum(axis=1) > common.max()] = ORDER
     never = np.any([count[queries[:, c]] == 0 for c, count in enumerate(counts)], axis=0)
     why[never] = LEVEL
     return why

@@ -227,7 +227,9 @@ def _values(name: str, column: Any) -> list[Any]:
     ]
     kinds = {str if isinstance(v, str) else type(v) for v in values if v is not None}
     if Decimal in kinds and kinds <= {int, float, Decimal, np.float64}:
-        exact = [v if v is None else Decimal(v) for v in values]
+        exact: list[Decimal | None] = [
+            None if v is None or isinstance(v, list) else Decimal(str(v)) for v in values
+        ]
         floats = [v if v is None else float(v) for v in exact]
         same = len(set(floats)) == len(set(exact))
         return floats if same else [v if v is None else str(v) for v in exact]

@@ -165,7 +165,8 @@ def _refine(
     factor_marks: Array,
 ) -> tuple[Array, list[Array]]:
     """Signatures of factors and of their levels, from those of combinations and back."""
-    x, factors, levels = start, np.zeros(len(shape)), []
+    levels: list[Array] = []
+    x, factors = start, np.zeros(len(shape))
     for _ in range(ROUNDS):
         levels, total = [], np.zeros(len(z))
         for c, m in enumerate(shape):

@@ -110,7 +110,7 @@ class Table:
     def cells(self) -> Cells:
         """Measured combinations, each once, in the order of the product."""
         z = self.codes[self.measured]
-        weight = np.ones(len(z)) if self.weights is None else self.weights[self.measured]
+        weight: Array = np.ones(len(z)) if self.weights is None else self.weights[self.measured]
         y = np.empty((len(z), 0)) if self.y is None else self.y[self.measured]
         first, at = distinct(z, self.shape)
         order = np.argsort(at, kind="stable")
@@ -120,7 +120,7 @@ class Table:
         if self.weights is not None and (self.weights != 1).any():
             new = np.ones(len(at), dtype=bool)
             new[1:] = (at[1:] != at[:-1]) | (y[1:] != y[:-1]).any(axis=1)
-            weight = np.bincount(np.cumsum(new) - 1, weight)
+            weight = np.bincount(np.cumsum(new) - 1, weight).astype(np.float64)
             at, y = at[new], y[new]
         total = np.bincount(at, weight, minlength=len(first))
         rows = np.bincount(at, minlength=len(first))
