@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +59,26 @@ def load(processes: int) -> Iterator[None]:
             process.wait()
 
 
+def pytest(words: Sequence[str]) -> tuple[int | None, str]:
+    """Run the tests; return their exit code, None if they did not end, and what they printed."""
+    process = subprocess.Popen(
+        words,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        text, _ = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return None, ""
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # also its browser and its lab
+    return process.returncode, text
+
+
 def run(suite: Suite, only: str) -> None:
     """Run a suite once and count what failed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -67,9 +87,8 @@ def run(suite: Suite, only: str) -> None:
         words += ["--no-header", f"--junitxml={report}", *SUITES[suite.name]]
         words += ["-k", only] if only else []
         start = time.monotonic()
-        try:
-            done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
-        except subprocess.TimeoutExpired:
+        code, text = pytest(words)
+        if code is None:
             suite.failed_runs += 1
             suite.failures["(the run did not end)"] += 1
             return
@@ -84,9 +103,9 @@ def run(suite: Suite, only: str) -> None:
     suite.tests = len(cases)
     suite.skipped = sum(c.find("skipped") is not None for c in cases)
     suite.failures.update(bad)
-    suite.failed_runs += done.returncode != 0
-    if done.returncode:
-        print(done.stdout[-6000:], done.stderr[-2000:], file=sys.stderr, flush=True)
+    suite.failed_runs += code != 0
+    if code:
+        print(text[-8000:], file=sys.stderr, flush=True)
 
 
 def section(suites: Sequence[Suite], busy: int) -> str:
