@@ -142,7 +142,7 @@ def _refined(own: Keys, z: Codes, keys: list[Keys]) -> tuple[Keys, list[Keys], i
             keys[f] = _mixed(key + _mixed(sums))
 
 
-def _tied(keys: Keys, level: Numbers) -> tuple[int, int] | None:
+def _tied(keys: Keys, level: Codes) -> tuple[int, int] | None:
     """The smallest key that several levels with rows share, and the first of these levels."""
     present = np.unique(level)
     values, first, count = np.unique(keys[present], return_index=True, return_counts=True)
