@@ -32,6 +32,8 @@ class Data:
     z: Points
     x: Tensor
     y: Tensor
+    space: Space | None = None
+    """The space of the points, if known: it says which columns of `z` are one factor."""
 
     def __len__(self) -> int:
         return len(self.x)
@@ -47,7 +49,7 @@ class Data:
     def take(self, rows: Mask) -> Data:
         """Keep some rows."""
         keep = torch.from_numpy(np.flatnonzero(rows)).to(self.x.device)
-        return Data(self.z[rows], self.x[keep], self.y[keep])
+        return replace(self, z=self.z[rows], x=self.x[keep], y=self.y[keep])
 
 
 @shown
@@ -108,12 +110,12 @@ class Task:
         if not len(z):
             one = torch.zeros(self.space.dim, device=device)
             x, y = self.inputs(one)[None][:0], self.targets(one)[None][:0]
-            return Data(z, x, y)
+            return Data(z, x, y, self.space)
         x = vmap(self.inputs, chunk_size=chunk)(points)
         y = vmap(self.targets, chunk_size=chunk)(points)
         for name, values in (("inputs", x), ("targets", y)):
             self._check_finite(name, values, z)
-        return Data(z, x, y)
+        return Data(z, x, y, self.space)
 
     def _check_finite(self, name: str, values: Tensor, z: Points) -> None:
         if values.is_meta or values.isfinite().all():

@@ -12,6 +12,7 @@ from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
 from recombine.maps.compose import Combine, Part, combination
+from recombine.models.cuts import refuse_cut
 from recombine.models.dense import dense_layers
 
 START = 4  # side of the map that an upsampling network starts from
@@ -243,6 +244,7 @@ def compositional(
             f"compositional() needs a number of components that divides {inputs} inputs; got "
             f"components={components}. Encode all components alike."
         )
+    refuse_cut(data, components, "compositional()")
     if drawn is None:
         drawn = shape[0] + (combine == "alpha")
     join = combination(combine) if isinstance(combine, str) else combine
@@ -296,6 +298,7 @@ def slotwise(
             f"slotwise() needs a number of slots that divides {inputs} inputs and {outputs} "
             f"outputs; got slots={slots}."
         )
+    refuse_cut(data, slots, "slotwise()")
     sizes = [inputs // slots, *[width] * depth, outputs // slots]
     with seeded(seed):
         networks = nn.Sequential(*dense_layers(*sizes, layer=partial(Affine, slots)))

@@ -10,6 +10,7 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.cuts import refuse_cut
 from recombine.models.dense import dense_layers
 
 
@@ -135,6 +136,7 @@ def outer(data: Data, *, width: int = 64, depth: int = 1, seed: int = 0) -> nn.M
             f"outer() needs two codes of equal length; the input has {data.x[0].numel()} numbers. "
             "Encode both factors alike."
         )
+    refuse_cut(data, 2, "outer()")
     with seeded(seed):
         side = square_side(data.y.shape[1:])
         return Outer(data.x[0].numel(), side, width, depth, float(data.y.median()))

@@ -14,6 +14,7 @@ from recombine.core.error import Refused
 from recombine.core.registry import model
 from recombine.core.seed import seeded
 from recombine.core.task import Data
+from recombine.models.cuts import refuse_cut
 from recombine.models.decoders import square_side
 from recombine.models.dense import dense_layers
 from recombine.training.penalties import LowRank
@@ -194,6 +195,7 @@ def low_rank(data: Data, *, seed: int = 0) -> nn.Module:
             f"low_rank() needs two codes of length {side}, the side of the images; got {inputs} "
             "inputs. Use a one-hot or population code."
         )
+    refuse_cut(data, 2, "low_rank()")
     with seeded(seed):
         return Rendered(side)
 
