@@ -16,7 +16,6 @@ from tests.laws_invariance.tables import (
     CLASSES,
     CONTAINERS,
     ORDER,
-    TARGET,
     Rows,
     change,
     grid,
@@ -326,10 +325,12 @@ def drop(source: Any, names: tuple[str, ...]) -> Any:
 LAW = ("evidence law", "evidence law_r2", "reason law")
 ORIGIN = {"target + 1e8 sd": LAW, "target - 1e8 sd": LAW}
 
+SLOW = ("target × 1e-12", "target - 1e8 sd", "target negated")
+
 LAWS = [
-    Law("audit", built("number"), audit, (*TARGET, *ORDER, "list of dicts", "pandas"), ORIGIN),
+    Law("audit", built("number"), audit, (*SLOW, *ORDER, "pandas"), ORIGIN),
     Law("audit: classes", built("classes"), audit, (*ORDER, *CLASSES, "pandas")),
-    Law("audit: network", module_case, module_audit, (*TARGET, *ORDER), ORIGIN),
+    Law("audit: network", module_case, module_audit, (*SLOW, *ORDER), ORIGIN),
     Law("audit: classifier", classes_case, classes_audit, (*ORDER, *CLASSES)),
     Law("representation", recoded(False), representation, (*CODES, *ORDER)),
     Law(

@@ -273,7 +273,7 @@ DIAGNOSED = [
     law("factorization", world("images"), GRID),
     law("kernel_fits", world("images"), PLACED),
     law("kernel_risk", world("vector"), GRID, MIDDLE),
-    law("modularity", world("vector"), ("target × 1e-12", "target - 1e8 sd", "rows permuted")),
+    law("modularity", world("vector"), ("target × 1e-12", "target - 1e8 sd")),
     law("functional_modularity", world("vector"), GRID),
     law("interaction", world("vector"), GRID),
     law("interaction: continuous", plane, ("target + 1e8 sd", "factor × 1e8")),

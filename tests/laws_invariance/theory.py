@@ -17,7 +17,7 @@ import recombine as rc
 STRETCH = ("factor × 1e-8", "factor × 1e8")
 RELABELED = ("levels permuted", "factors reordered", "rows permuted")
 NO_OFFSET = ("target × 1e-12", "target × 1e12", "target negated")
-LISTS = ("list", "tuple", "float32", "pandas")
+LISTS = ("list", "tuple", "float32")
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,6 @@ def seeds(share: bool) -> Callable[[str], Seeds]:
             "list": lambda: values.tolist(),
             "tuple": lambda: tuple(values.tolist()),
             "float32": lambda: values.astype(np.float32),
-            "pandas": lambda: __import__("pandas").Series(values),
         }.get(by, lambda: values)()
         names = tuple(range(6))[:: -1 if by == "rows permuted" else 1]
         return Seeds(values, above, below, share, a, b, names)
