@@ -8,6 +8,7 @@ from recombine.audits.evidence import (
     Means,
     _conjunction,
     _copies,
+    _law,
     _line,
     _product,
     shares,
@@ -109,3 +110,20 @@ def test_a_product_of_very_many_values_is_their_mean():
     values = np.broadcast_to(np.arange(2.0**12 + 1)[None], (1 << 13, 2**12 + 1))
     found = _product((1, 1), np.zeros((1 << 13, 2), dtype=np.int64), values, np.zeros((2, 2), int))
     np.testing.assert_allclose(found, values[:2])
+
+
+def test_without_a_law_the_support_is_that_of_sums(rng):
+    """An exclusive or of three factors on all cells without the last row, which is never seen."""
+    z, shape = grid(2, 2, 3), (2, 2, 3)
+    truth = np.where(z.sum(axis=1) % 2, 1e3, -1e3)[:, None]
+    seen = (z[:, 0] + z[:, 1] < 2) & (z[:, 2] < 2)
+    labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("abc", shape, strict=True)]
+    table = Table(space_of("abc", labels), z[seen], None, None, tuple("abc"), ())
+    means = means_of(z, shape, truth, truth, z[seen], truth[seen])
+    found = _law(means, table, z[~seen], truth[~seen])
+    assert found["never"] == 4
+    assert found["determined"] == pytest.approx(2 / 6)
+    x = np.concatenate([np.eye(m)[z[:, f]] for f, m in enumerate(shape)], axis=1)
+    one = x[(z == [1, 1, 0]).all(axis=1)][0]
+    assert found["margin"] == pytest.approx(one @ np.linalg.pinv(x[seen].T @ x[seen]) @ one)
+    assert "law" not in found
