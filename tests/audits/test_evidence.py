@@ -11,6 +11,7 @@ from recombine.audits.evidence import (
     _law,
     _line,
     _product,
+    measure,
     shares,
 )
 from recombine.tables.table import Table, space_of
@@ -127,3 +128,14 @@ def test_without_a_law_the_support_is_that_of_sums(rng):
     one = x[(z == [1, 1, 0]).all(axis=1)][0]
     assert found["margin"] == pytest.approx(one @ np.linalg.pinv(x[seen].T @ x[seen]) @ one)
     assert "law" not in found
+
+
+def test_errors_are_explained_by_a_kernel_only_if_there_are_some():
+    z, shape = grid(5, 6), (5, 6)
+    truth = (z @ [1.0, -0.5])[:, None]
+    seen = (z[:, 0] + z[:, 1]) % 3 > 0
+    labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("ab", shape, strict=True)]
+    table = Table(space_of("ab", labels), z[seen], None, None, tuple("ab"), ())
+    for outputs, some in ((truth, False), (0.2 * truth, True)):
+        means = Means(z, outputs, truth, seen, z[seen], truth[seen], shape, False)
+        assert np.isfinite(measure(means, table).kernel_r2) == some

@@ -34,6 +34,9 @@ def test_of_two_classes_the_law_names_either(rng):
     right = np.mean([held_out[tuple(row)] == answer for *row, answer in said])
     assert right > 0.8
     assert set(f.columns["value"]) == {"yes", "no"}
+    heads = f._listed()[0].split()
+    assert "known" in heads
+    assert "verdict" not in heads
 
 
 def test_unmeasured_levels_and_orders_are_marked():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from recombine.tables.process import fit
+from recombine.tables.kernel import kernel, unpack
+from recombine.tables.process import _induced, fit
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e3])
@@ -19,3 +20,17 @@ def test_known_noise_is_a_variance_in_the_targets_unit(unit, similar, rng):
     )  # fmt: skip
     grid = np.indices(shape).reshape(2, -1).T
     np.testing.assert_allclose(scaled.predict(grid), unit * plain.predict(grid), rtol=1e-3)
+
+
+def test_inducing_at_every_measurement_is_exact(rng):
+    shape, noise = (3, 4), 0.2
+    grid = np.indices(shape).reshape(2, -1).T
+    z, target, weight = grid[:9], rng.normal(size=9), rng.uniform(1, 3, size=9)
+    kappas, variances, _ = unpack(shape, np.log([0.5, 1.0, 0.3, 1.0]), None)
+    form, weights = _induced(z, z, target, weight, kappas, variances, noise)
+    across = kernel(grid, z, kappas, variances)
+    dense = kernel(z, z, kappas, variances) + np.diag(noise / weight)
+    np.testing.assert_allclose(across @ weights, across @ np.linalg.solve(dense, target), atol=1e-4)
+    lowered = np.einsum("ij,jk,ik->i", across, form, across)
+    expected = np.einsum("ij,ji->i", across, np.linalg.solve(dense, across.T))
+    np.testing.assert_allclose(lowered, expected, atol=1e-4)
