@@ -52,7 +52,13 @@ TESTS = (
     *SOURCES,
 )
 LEFT_OUT = ("--ignore-glob=*test_browser.py", "--ignore=tests/tasks/banks")
-HEAVY = ("numpy", "scipy.linalg", "scipy.stats", "scipy.optimize", "scipy.sparse.csgraph")
+HEAVY: tuple[str, ...] = (
+    "numpy",
+    "scipy.linalg",
+    "scipy.stats",
+    "scipy.optimize",
+    "scipy.sparse.csgraph",
+)
 HEAVY += ("sklearn.ensemble", "sklearn.linear_model", "sklearn.gaussian_process", "torch")
 HEAVY += ("torch.func", "pandas", "polars", "tyro", "PIL")
 
@@ -405,9 +411,10 @@ def section(found: dict[str, Any]) -> str:
         "## Do the tests notice a changed line?",
         "",
         f"`{found['command']}` changes one operator, constant or condition at a time and runs the",
-        "tests that reach it. *Equivalent*: the behavior stays the same; each has its reason in",
-        "`benchmarks/equivalent.json`. *Ran out of time*: the change is noticed because a test",
-        "does not end.",
+        f"tests that reach it: those of its own file, then others up to {BUDGET:g} CPU seconds.",
+        "*Equivalent*: the behavior stays the same; each has its reason in",
+        "`benchmarks/equivalent.json`. *Ran out of time*: noticed, because a test does not end.",
+        "Every survivor is named in `benchmarks/mutation.json`.",
         "",
         f"| package | {' | '.join(names)} |",
         "| --- |" + " ---: |" * len(names),
