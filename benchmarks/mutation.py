@@ -450,7 +450,8 @@ def main() -> int:
     try_all(others, tree, results, ["-p", "no:cacheprovider", "-s", "-q", temporary])
     for ident in same.keys() - {m.ident for m in every}:
         print(f"no longer there: {same[ident]}", flush=True)
-    ends = {ident: entry["end"] for ident, entry in results.known.items()}
+    # Read again: most were tried in the process of the session.
+    ends = {i: entry["end"] for i, entry in Results(results.path).known.items()}
     found = figures(tried, ends, same)
     command = f"python -m benchmarks.mutation --mutants {options.mutants} --seed {options.seed}"
     found = {"command": command, "sites": len(every), **found}

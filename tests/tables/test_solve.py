@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recombine.tables.solve import solve
+from recombine.tables.solve import CHOLESKY, WHOLE, solve
 
 
 @pytest.mark.parametrize("hidden", [[], [11]])
@@ -16,6 +16,7 @@ def test_weights_in_another_unit_scale_the_inverse(hidden, connected, rng):
         kept = kept[(kept[:, 0] == 0) == (kept[:, 1] < 2)]
     weight = rng.integers(1, 9, size=len(kept)) * 2.0 + 1
     whole, half = (solve((3, 4), 1, kept, w) for w in (weight, weight / 2))
+    assert {whole.proof, half.proof} == {CHOLESKY if connected else WHOLE}
     np.testing.assert_allclose(half.inverse, 2 * whole.inverse, rtol=1e-9, atol=1e-12)
     assert half.determined(grid).tolist() == whole.determined(grid).tolist()
     expected = (grid[:, 0] == 0) == (grid[:, 1] < 2) if not connected else np.ones(12, dtype=bool)
