@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from recombine.core.error import Refused
-from recombine.tables.lists import _once, plain
+from recombine.tables.lists import _once, class_numbers, plain
 from recombine.tables.read import read
 
 
@@ -38,3 +38,10 @@ def test_a_combination_may_be_listed_twice_with_one_value(classes):
     values[2, 1] = 5
     with pytest.raises(Refused, match="The predictions name x, q twice with two values"):
         _once(classes, z, values, "prediction")
+
+
+def test_classes_may_be_numbered_unless_one_of_them_is_a_number():
+    assert class_numbers([1, 0, "b"], ["a", "b"]).tolist() == [1, 0, 1]
+    assert class_numbers(["7", "a"], ["a", "7"]).tolist() == [1, 0]
+    with pytest.raises(Refused, match="0"):
+        class_numbers([0], ["a", "7"])

@@ -34,3 +34,18 @@ def test_inducing_at_every_measurement_is_exact(rng):
     lowered = np.einsum("ij,jk,ik->i", across, form, across)
     expected = np.einsum("ij,ji->i", across, np.linalg.solve(dense, across.T))
     np.testing.assert_allclose(lowered, expected, atol=1e-4)
+
+
+def test_what_inducing_points_miss_counts_as_noise(rng):
+    """The closed form with three points: Q + diag(K - Q) + noise in place of K + noise."""
+    shape, noise = (3, 4), 0.2
+    z = np.indices(shape).reshape(2, -1).T
+    target, weight = rng.normal(size=12), rng.uniform(1, 3, size=12)
+    kappas, variances, _ = unpack(shape, np.log([0.5, 1.0, 0.3, 1.0]), None)
+    _, weights = _induced(z[::5], z, target, weight, kappas, variances, noise)
+    across = kernel(z, z[::5], kappas, variances)
+    low = across @ np.linalg.solve(kernel(z[::5], z[::5], kappas, variances), across.T)
+    missed = variances.sum() - np.diag(low)
+    assert missed.max() > 0.5
+    dense = low + np.diag(missed + noise / weight)
+    np.testing.assert_allclose(across @ weights, low @ np.linalg.solve(dense, target), atol=1e-4)
