@@ -292,7 +292,9 @@ class Results:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text().splitlines() if path.exists() else []
-        self.known = {entry["ident"]: entry for entry in map(json.loads, lines)}
+        entries = [*map(json.loads, lines)]
+        self.known = {entry["ident"]: entry for entry in entries}
+        self.first = {entry["ident"]: entry["end"] for entry in reversed(entries)}
 
     def pending(self, wanted: list[Mutant], tests: dict[str, str]) -> list[Mutant]:
         """List the mutants whose end is not known for these tests."""
@@ -420,8 +422,9 @@ def section(found: dict[str, Any]) -> str:
         "| --- |" + " ---: |" * len(names),
     ]
     lines += ["", f"Of {changed} mutants that change behavior, the tests notice "
-              f"**{100 * score:.1f} %**. {found['sites']} places can be changed; "
-              f"{total['mutants']} were drawn."]  # fmt: skip
+              f"**{100 * score:.1f} %**; when each was tried for the first time, before tests were "
+              f"added for survivors, {100 * found['first']:.0f} %. {found['sites']:,} places can "
+              f"be changed; {total['mutants']} were drawn."]  # fmt: skip
     return "\n".join([*head, *lines])
 
 
@@ -451,10 +454,13 @@ def main() -> int:
     for ident in same.keys() - {m.ident for m in every}:
         print(f"no longer there: {same[ident]}", flush=True)
     # Read again: most were tried in the process of the session.
-    ends = {i: entry["end"] for i, entry in Results(results.path).known.items()}
+    results = Results(results.path)
+    ends = {i: entry["end"] for i, entry in results.known.items()}
+    noticed = [results.first[m.ident] != LIVES for m in others]
     found = figures(tried, ends, same)
     command = f"python -m benchmarks.mutation --mutants {options.mutants} --seed {options.seed}"
-    found = {"command": command, "sites": len(every), **found}
+    first = sum(noticed) / max(len(noticed), 1)
+    found = {"command": command, "sites": len(every), "first": round(first, 3), **found}
     print(section(found))
     if not options.only:
         FIGURES.write_text(json.dumps(found, indent=1) + "\n")

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from recombine.core.error import Refused
-from recombine.tables.lists import _once, class_numbers, plain
+from recombine.tables.lists import _once, aligned, class_numbers, costs_of, plain
 from recombine.tables.read import read
 
 
@@ -45,3 +45,18 @@ def test_classes_may_be_numbered_unless_one_of_them_is_a_number():
     assert class_numbers(["7", "a"], ["a", "7"]).tolist() == [1, 0]
     with pytest.raises(Refused, match="0"):
         class_numbers([0], ["a", "7"])
+
+
+def test_listed_answers_and_costs_belong_to_their_combinations():
+    rows = {"a": list("xxyyz"), "b": list("pqpqp"), "y": [1.0, 2, 3, 4, 5]}
+    table = read(pl.DataFrame(rows | {"b": list("pqrpq")}), ["a", "b"], "y")
+    queries = table.unseen
+    named = [dict(zip("ab", names, strict=True)) for names in table.decode(queries)]
+    assert len(named) == 4
+    answers = [row | {"prediction": 2.0 + i} for i, row in enumerate(named)]
+    assert aligned(table, queries, answers[::-1])[:, 0].tolist() == [2, 3, 4, 5]
+    with pytest.raises(Refused, match="lack 1 of 4 queried combinations, for instance x, r"):
+        aligned(table, queries, answers[1:])
+    costs = [row | {"cost": 2.0 + i} for i, row in enumerate(named)]
+    assert costs_of(table, queries, costs[:1]).tolist() == [2, 1, 1, 1]
+    assert costs_of(table, queries, costs[::-1]).tolist() == [2, 3, 4, 5]
