@@ -134,31 +134,28 @@ def changed(node: ast.AST) -> Iterator[ast.AST]:
                 yield _with(node, op=op())
         case ast.Compare():
             for i, old in enumerate(node.ops):
-                for new in COMPARED[type(old)]:
-                    yield _with(node, ops=[*node.ops[:i], new(), *node.ops[i + 1 :]])
+                for other in COMPARED[type(old)]:
+                    yield _with(node, ops=[*node.ops[:i], other(), *node.ops[i + 1 :]])
         case ast.BoolOp():
             yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
         case ast.UnaryOp(op=ast.Not() | ast.USub()):
             yield node.operand
         case ast.UnaryOp(op=ast.Invert()):
             yield node.operand
-        case ast.Constant(value=bool()):
-            yield ast.Constant(not node.value)
-        case ast.Constant(value=int()):
-            yield ast.Constant(node.value + 1)
-            if node.value > 0:
-                yield ast.Constant(node.value - 1)
-        case ast.Constant(value=float()):
-            yield ast.Constant(node.value + 1.0)
+        case ast.Constant(value=bool() as truth):
+            yield ast.Constant(not truth)
+        case ast.Constant(value=int() as whole):
+            yield ast.Constant(whole + 1)
+            if whole > 0:
+                yield ast.Constant(whole - 1)
+        case ast.Constant(value=float() as number):
+            yield ast.Constant(number + 1.0)
         case ast.Call() if _name(node) in CALLED:
-            new = copy(node.func)
-            if isinstance(new, ast.Name):
-                new.id = CALLED[new.id]
-                if new.id in ("mean", "prod"):  # no built-in functions
-                    return
-            elif isinstance(new, ast.Attribute):
-                new.attr = CALLED[new.attr]
-            yield _with(node, func=new)
+            name = CALLED[_name(node)]
+            if isinstance(node.func, ast.Attribute):
+                yield _with(node, func=_with(node.func, attr=name))
+            elif name not in ("mean", "prod"):  # these are no built-in functions
+                yield _with(node, func=ast.Name(name))
         case ast.Call() if _name(node) in DROPPED and len(node.args) == 1 and not node.keywords:
             yield node.args[0]
         case ast.Break():
@@ -174,7 +171,7 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
     return new
 
 
-def _negated(node: ast.AST) -> ast.AST | None:
+def _negated(node: ast.AST) -> ast.expr | None:
     """Name the condition that is negated, if nothing else changes it."""
     if isinstance(node, ast.If | ast.While | ast.IfExp):
         plain = not isinstance(node.test, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
@@ -269,7 +266,7 @@ class _Reader:
         """List what a node may become; chosen by its digest, so that other code has no say."""
         options = list(changed(node))
         if target := _negated(node):
-            node, options = target, [ast.UnaryOp(ast.Not(), target)]  # type: ignore[list-item]
+            node, options = target, [ast.UnaryOp(ast.Not(), target)]
         if not options:
             return
         self.count += 1

@@ -52,7 +52,13 @@ TESTS = (
     *SOURCES,
 )
 LEFT_OUT = ("--ignore-glob=*test_browser.py", "--ignore=tests/tasks/banks")
-HEAVY = ("numpy", "scipy.linalg", "scipy.stats", "scipy.optimize", "scipy.sparse.csgraph")
+HEAVY: tuple[str, ...] = (
+    "numpy",
+    "scipy.linalg",
+    "scipy.stats",
+    "scipy.optimize",
+    "scipy.sparse.csgraph",
+)
 HEAVY += ("sklearn.ensemble", "sklearn.linear_model", "sklearn.gaussian_process", "torch")
 HEAVY += ("torch.func", "pandas", "polars", "tyro", "PIL")
 
@@ -286,7 +292,9 @@ class Results:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text().splitlines() if path.exists() else []
-        self.known = {entry["ident"]: entry for entry in map(json.loads, lines)}
+        entries = [*map(json.loads, lines)]
+        self.known = {entry["ident"]: entry for entry in entries}
+        self.first = {entry["ident"]: entry["end"] for entry in reversed(entries)}
 
     def pending(self, wanted: list[Mutant], tests: dict[str, str]) -> list[Mutant]:
         """List the mutants whose end is not known for these tests."""
@@ -405,16 +413,18 @@ def section(found: dict[str, Any]) -> str:
         "## Do the tests notice a changed line?",
         "",
         f"`{found['command']}` changes one operator, constant or condition at a time and runs the",
-        "tests that reach it. *Equivalent*: the behavior stays the same; each has its reason in",
-        "`benchmarks/equivalent.json`. *Ran out of time*: the change is noticed because a test",
-        "does not end.",
+        f"tests that reach it: those of its own file, then others up to {BUDGET:g} CPU seconds.",
+        "*Equivalent*: the behavior stays the same; each has its reason in",
+        "`benchmarks/equivalent.json`. *Ran out of time*: noticed, because a test does not end.",
+        "Every survivor is named in `benchmarks/mutation.json`.",
         "",
         f"| package | {' | '.join(names)} |",
         "| --- |" + " ---: |" * len(names),
     ]
     lines += ["", f"Of {changed} mutants that change behavior, the tests notice "
-              f"**{100 * score:.1f} %**. {found['sites']} places can be changed; "
-              f"{total['mutants']} were drawn."]  # fmt: skip
+              f"**{100 * score:.1f} %**; when each was tried for the first time, before tests were "
+              f"added for survivors, {100 * found['first']:.0f} %. {found['sites']:,} places can "
+              f"be changed; {total['mutants']} were drawn."]  # fmt: skip
     return "\n".join([*head, *lines])
 
 
@@ -437,15 +447,20 @@ def main() -> int:
     for name in HEAVY:
         importlib.import_module(name)
     results = Results(WORK / "results.jsonl")
-    temporary = f"--basetemp={WORK / 'temporary'}"
-    try_all(tried, tree, results, ["-p", "no:cacheprovider", "-s", "-q", temporary])
     same = {entry["ident"]: entry for entry in json.loads(EQUIVALENT.read_text())}
+    temporary = f"--basetemp={WORK / 'temporary'}"
+    others = [m for m in tried if m.ident not in same]
+    try_all(others, tree, results, ["-p", "no:cacheprovider", "-s", "-q", temporary])
     for ident in same.keys() - {m.ident for m in every}:
         print(f"no longer there: {same[ident]}", flush=True)
-    ends = {ident: entry["end"] for ident, entry in results.known.items()}
+    # Read again: most were tried in the process of the session.
+    results = Results(results.path)
+    ends = {i: entry["end"] for i, entry in results.known.items()}
+    noticed = [results.first[m.ident] != LIVES for m in others]
     found = figures(tried, ends, same)
     command = f"python -m benchmarks.mutation --mutants {options.mutants} --seed {options.seed}"
-    found = {"command": command, "sites": len(every), **found}
+    first = sum(noticed) / max(len(noticed), 1)
+    found = {"command": command, "sites": len(every), "first": round(first, 3), **found}
     print(section(found))
     if not options.only:
         FIGURES.write_text(json.dumps(found, indent=1) + "\n")

@@ -49,6 +49,17 @@ def test_a_costly_level_is_found_and_the_others_are_not():
     assert "pose=w (2.34 ×" in str(groups[0])
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_groups_are_the_same_in_every_unit(unit):
+    z, cell, errors = two_factors(np.random.default_rng(1))
+    plain, scaled = (
+        by_group(e, z, NAMES, LABELS, cell, np.random.default_rng(2))
+        for e in (errors, unit * errors)
+    )
+    assert len(plain) > 12
+    assert [(g.levels, g.worse) for g in scaled] == [(g.levels, g.worse) for g in plain]
+
+
 def test_without_a_cause_levels_are_rarely_called_worse():
     wrong = 0
     for seed in range(40):
@@ -92,3 +103,14 @@ def test_no_error_at_all_gives_no_groups():
     z, cell, errors = two_factors(rng)
     assert by_group(0 * errors, z, NAMES, LABELS, cell, rng) == []
     assert by_group(np.nan * errors, z, NAMES, LABELS, cell, rng) == []
+
+
+def test_a_mean_error_counts_every_row_once_and_needs_two_combinations_for_an_interval(rng):
+    errors, cell = np.array([1.0, 2.0, 3.0, 10.0]), np.array([0, 1, 1, 3])
+    value, low, high = mean_error(errors, cell, 5, rng)
+    assert value == 4
+    assert low < value < high <= 10
+    one = mean_error(errors[:1], cell[:1], 5, rng)
+    assert one[0] == 1
+    assert np.isnan(one[1:]).all()
+    assert np.isnan(mean_error(errors[:0], cell[:0], 5, rng)).all()

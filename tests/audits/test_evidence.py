@@ -8,8 +8,10 @@ from recombine.audits.evidence import (
     Means,
     _conjunction,
     _copies,
+    _law,
     _line,
     _product,
+    measure,
     shares,
 )
 from recombine.tables.table import Table, space_of
@@ -109,3 +111,31 @@ def test_a_product_of_very_many_values_is_their_mean():
     values = np.broadcast_to(np.arange(2.0**12 + 1)[None], (1 << 13, 2**12 + 1))
     found = _product((1, 1), np.zeros((1 << 13, 2), dtype=np.int64), values, np.zeros((2, 2), int))
     np.testing.assert_allclose(found, values[:2])
+
+
+def test_without_a_law_the_support_is_that_of_sums(rng):
+    """An exclusive or of three factors on all cells without the last row, which is never seen."""
+    z, shape = grid(2, 2, 3), (2, 2, 3)
+    truth = np.where(z.sum(axis=1) % 2, 1e3, -1e3)[:, None]
+    seen = (z[:, 0] + z[:, 1] < 2) & (z[:, 2] < 2)
+    labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("abc", shape, strict=True)]
+    table = Table(space_of("abc", labels), z[seen], None, None, tuple("abc"), ())
+    means = means_of(z, shape, truth, truth, z[seen], truth[seen])
+    found = _law(means, table, z[~seen], truth[~seen])
+    assert found["never"] == 4
+    assert found["determined"] == pytest.approx(2 / 6)
+    x = np.concatenate([np.eye(m)[z[:, f]] for f, m in enumerate(shape)], axis=1)
+    one = x[(z == [1, 1, 0]).all(axis=1)][0]
+    assert found["margin"] == pytest.approx(one @ np.linalg.pinv(x[seen].T @ x[seen]) @ one)
+    assert "law" not in found
+
+
+def test_errors_are_explained_by_a_kernel_only_if_there_are_some():
+    z, shape = grid(5, 6), (5, 6)
+    truth = (z @ [1.0, -0.5])[:, None]
+    seen = (z[:, 0] + z[:, 1]) % 3 > 0
+    labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("ab", shape, strict=True)]
+    table = Table(space_of("ab", labels), z[seen], None, None, tuple("ab"), ())
+    for outputs, some in ((truth, False), (0.2 * truth, True)):
+        means = Means(z, outputs, truth, seen, z[seen], truth[seen], shape, False)
+        assert np.isfinite(measure(means, table).kernel_r2) == some

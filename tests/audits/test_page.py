@@ -35,11 +35,13 @@ def audited():
     return audit(outputs, columns, targets=truth, train=train, budget=0)
 
 
-def test_an_example_is_the_worst_judged_row_of_its_combination(audited):
+def test_an_example_is_the_worst_unseen_row_of_its_combination(audited):
     sample = audited.sample
-    rows = [_example(audited, int(c)) for c in audited.worst]
-    assert [sample.cell[row] for row in rows] == audited.worst.tolist()
-    assert all(row % 2 == 1 for row in rows)
+    for c in audited.worst:
+        row = _example(audited, int(c))
+        assert (row is None) == sample.seen[c]
+        assert row is None or (sample.cell[row], row % 2) == (c, 1)
+    assert (~sample.seen[audited.worst]).sum() == 12
 
 
 def test_pictures_show_target_and_output_on_one_scale(audited):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recombine.audits.standard import order_of, oriented, ranks, standardized
+from recombine.audits.standard import _mixed, order_of, oriented, ranks, standardized
 
 
 def put(values, z, shape):
@@ -70,3 +70,9 @@ def test_ranks_tell_numbers_apart_but_not_their_rounding():
     x = np.random.default_rng(3).standard_normal(1_000)
     np.testing.assert_array_equal(ranks(x), ranks(x * 3e-7))
     assert ranks(x).max() == 999
+
+
+def test_keys_are_mixed_by_splitmix64():
+    """The first numbers of the generator seeded with 0 and 1, as its author published them."""
+    known = [0xE220A8397B1DCDAF, 0x910A2DEC89025CC1]
+    assert _mixed(np.array([0, 1], dtype=np.uint64)).tolist() == known

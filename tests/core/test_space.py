@@ -121,3 +121,8 @@ def test_decoded_points_encode_to_the_same_points(space, n):
 def test_bad_input_is_refused_in_one_sentence(bad, sentence):
     with pytest.raises(Refused, match=sentence):
         bad()
+
+
+def test_a_space_is_countable_while_its_points_have_numbers_of_64_bits():
+    for factors, countable in ((62, True), (63, False), (64, False)):
+        assert grid(**{f"f{i}": 2 for i in range(factors)}).countable is countable

@@ -128,3 +128,11 @@ def test_any_number_in_any_place_is_right_or_refused_in_one_sentence(value, monk
                 assert str(ask())
             except Refused as problem:
                 check_sentence(problem)
+
+
+def test_bins_that_would_share_an_edge_are_refused():
+    """Half of the rows are 0, so that the first two of three thirds begin there."""
+    values = np.concatenate([np.zeros(50), np.arange(1.0, 51)])
+    assert edges("quantile:2", values, "x").tolist() == [0, 0.5, 50]
+    with pytest.raises(Refused, match="equally full"):
+        edges("quantile:3", values, "x")

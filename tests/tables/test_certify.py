@@ -9,7 +9,13 @@ from recombine.tables import certify as certificates
 from recombine.tables import foresight
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Conjunctions, conjunctions
-from recombine.tables.exact import echelon, proven_factor, random_prime, rational
+from recombine.tables.exact import (
+    echelon,
+    inverse_residues,
+    proven_factor,
+    random_prime,
+    rational,
+)
 from recombine.tables.read import read
 from recombine.tables.solve import CHOLESKY, MODULAR, WHOLE, solve
 from recombine.tables.table import Table, space_of
@@ -208,3 +214,18 @@ def test_the_search_for_a_witness_ends(monkeypatch):
     assert f.certificate.witness(f.source.decode(f.queries[:1])[0]) is None
     assert f.summary["witnesses"] == []
     assert str(f).endswith("No short witness was found in 0.02 s.")
+
+
+@pytest.mark.parametrize(("order", "strengths"), [(1, [1, 2]), (2, [1, 2, 3]), (3, [1, 2, 3])])
+def test_coverage_is_counted_to_one_strength_beyond_the_order(order, strengths):
+    z = np.indices((2, 2, 2)).reshape(3, -1).T[:7]
+    labels = [["0", "1"]] * 3
+    table = Table(space_of("abc", labels), z, None, None, tuple("abc"), ())
+    assert [c.strength for c in certify(table, order).coverage] == strengths
+
+
+def test_inverses_of_residues_multiply_to_one():
+    x = np.arange(97.0)
+    found = inverse_residues(x, 97)
+    assert found[0] == 0
+    assert set((x * found % 97)[1:]) == {1}

@@ -83,3 +83,18 @@ def test_an_open_verdict_says_how_many_fits_are_bounds():
     assert verdict.outcome == OPEN
     assert verdict.why.endswith("1 of 2 fits contain a side that was not reached")
     assert settle(decide([3.0] * 5, below=2.0, what="rate"), fits, "a side", FAILS).outcome == FAILS
+
+
+def test_a_sure_outcome_stays_unless_some_rate_may_be_smaller():
+    rising, falling, closed = (
+        power([2, 4, 8], [1, 2, 4], reached)
+        for reached in ([True, True, False], [False, True, True], None)
+    )
+    sure = decide([3.0] * 5, below=2.0, what="rate")
+    assert (rising.rises, falling.falls, closed.closed) == (True, True, True)
+    for fits, outcome in (
+        ([rising, closed], FAILS),
+        ([rising, falling], OPEN),
+        ([falling, closed], OPEN),
+    ):
+        assert settle(sure, fits, "a side", FAILS).outcome == outcome
