@@ -38,7 +38,7 @@ def test_what_is_cited_is_in_the_bibliography_and_the_reverse():
 
 
 def test_what_it_says_of_the_claims_is_so():
-    known = json.loads((ROOT / "src/recombine/papers/published.json").read_text("utf-8"))
+    known = json.loads((ROOT / "papers/src/recombine_papers/published.json").read_text("utf-8"))
     others = {paper.key for paper in papers().values() if not paper.ours}
     outcomes = [
         claim["outcome"]

@@ -130,10 +130,10 @@ def a_plan_is_made(words, capsys, tmp_path, monkeypatch):
 
 
 def the_lab_is_served(words, capsys, tmp_path, monkeypatch):
-    import recombine.lab.server as server
+    from recombine.lab import command
 
     started = []
-    monkeypatch.setattr(server, "serve", lambda *args, **kwargs: started.append(kwargs or args))
+    monkeypatch.setattr(command, "serve", lambda *args, **kwargs: started.append(kwargs or args))
     call(capsys, *words)
     assert started
 

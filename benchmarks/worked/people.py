@@ -52,7 +52,9 @@ def case(bank: Bank, context: str, target: str, start: int, budget: int, rng: Ge
         for name in (context, target)
         for c in [names.index(name)]
     }
-    table = read(columns | {"answer": columns[target]}, [context, target], "answer")
+    table = read(
+        columns | {"answer": columns[target]}, [context, target], "answer", merge_levels=False
+    )
     first, cell = distinct(table.codes, table.shape)
     chosen = drawn(table.codes[first], table.shape, start, rng)
     train = np.isin(cell, np.flatnonzero(chosen))

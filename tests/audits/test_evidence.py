@@ -65,7 +65,7 @@ def test_the_conjunction_of_a_full_grid_is_its_largest_interaction(rng):
     labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("abc", shape, strict=True)]
     table = Table(space_of("abc", labels), z, None, None, tuple("abc"), ())
     means = means_of(z, shape, outputs[:, None], truth[:, None])
-    found = _conjunction(means, table, np.arange(60))
+    found = _conjunction(means, table, np.arange(60), "abc")
     assert (found["conjunction"], found["conjunction_at"]) == ("a and c", "a=a2 & c=c4")
     for y, name in ((outputs, "share"), (truth, "truth")):
         total = float(np.square(y - y.mean()).sum())

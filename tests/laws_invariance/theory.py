@@ -13,6 +13,7 @@ from tests.laws_invariance.models import net
 from tests.laws_invariance.tables import TARGET, UNITS
 
 import recombine as rc
+from recombine_papers.wiedemer2023.theorem import check_assumptions
 
 STRETCH = ("factor × 1e-8", "factor × 1e8")
 RELABELED = ("levels permuted", "factors reordered", "rows permuted")
@@ -228,7 +229,7 @@ def composed(by: str) -> Composed:
 
 def assumptions(case: Composed) -> Answer:
     """The four assumptions of the theorem."""
-    found = rc.check_assumptions(case.f, case.space, case.support, truth=case.truth, tried=5, n=4)
+    found = check_assumptions(case.f, case.space, case.support, truth=case.truth, tried=5, n=4)
     c = found.certificate
     return {
         "holds": single("same", found.holds),

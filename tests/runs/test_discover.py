@@ -140,7 +140,7 @@ def test_a_broken_plugin_is_told_and_leaves_nothing(tmp_path, monkeypatch, sourc
 
 def test_a_missing_module_is_installed_as_its_distribution_requires_it(tmp_path, monkeypatch):
     required = ["numpy>=1.26", "surely-not.installed[fast]>=2 ; python_version > '3'"]
-    monkeypatch.setattr("importlib.metadata.requires", lambda name: required)
+    monkeypatch.setattr(discover, "requires", lambda name: required)
     write(tmp_path, "broken", "import surely_not_installed")
     monkeypatch.syspath_prepend(tmp_path)
     install(monkeypatch, ("broken", "broken", "broken-lab"))

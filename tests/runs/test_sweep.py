@@ -330,7 +330,7 @@ def test_a_thread_that_prepares_does_not_take_the_notes_of_one_that_runs(
         time.sleep(0.05)
         return toy.run(cfg, seeds)
 
-    monkeypatch.setattr("recombine.runs.run.check_device", prepare)
+    monkeypatch.setattr("recombine.training.device.check_device", prepare)
     todo = configs(toy, log, *["warn"] * 4)
     with ThreadPoolExecutor(4) as pool:
         records = sweep(replace(toy, run=run), todo, [0], store=store, executor=pool)

@@ -22,7 +22,7 @@ COLUMNS = {
     "infinite": np.append(np.linspace(0, 9, 11), np.inf),
     "not a number": np.append(np.linspace(0, 9, 11), np.nan),
     "huge": 1.7e308 * np.linspace(-1, 1, 12),
-    "tiny": np.linspace(0, 5e-323, 12),
+    "tiny": np.linspace(0, 1e-300, 12),
     "close": 1e16 + 2.0 * np.arange(12),
     "far away": 1e9 + np.arange(12) / 4,
     "two clusters": np.repeat([0.0, 1e300], 6),

@@ -43,8 +43,8 @@ def test_every_command_refuses_an_unknown_device_before_it_runs(capsys, tmp_path
 
 def test_a_run_sees_its_device_and_its_id_does_not(toy, monkeypatch):
     """Any device that is not the default will do: whether it exists is checked elsewhere."""
-    monkeypatch.setattr("recombine.runs.run.check_device", lambda name: None)
-    monkeypatch.setattr("recombine.runs.run.processor", lambda name: "a chip")
+    monkeypatch.setattr("recombine.training.device.check_device", lambda name: None)
+    monkeypatch.setattr("recombine.training.device.processor", lambda name: "a chip")
     devices = []
 
     def look(cfg, seeds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, sqrt
 from typing import Any
@@ -129,7 +130,7 @@ def _deciding(mean: float, half: float, share: bool, within: Range | None) -> tu
 
 
 def decide(
-    values: Numbers,
+    values: Iterable[float],
     *,
     above: float | None = None,
     below: float | None = None,
@@ -200,7 +201,7 @@ def _outcome(low: float, high: float, above: float | None, below: float | None) 
     return HOLDS if inside else OPEN
 
 
-def _numbers(values: Numbers, what: str) -> Array:
+def _numbers(values: Iterable[float], what: str) -> Array:
     """Return one number per seed, or refuse anything else."""
     try:
         v = np.asarray(values, dtype=np.float64)

@@ -38,7 +38,7 @@ def read(
     *,
     weights: str | int | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
-    merge_levels: bool = False,
+    merge_levels: bool | None = None,
     classes: bool = False,
     separator: str = ",",
     encoding: str = "utf-8",
@@ -55,7 +55,8 @@ def read(
       that was not measured
     - weights: a column of counts: how many measurements each row stands for
     - levels: all levels of a factor, if the rows may lack some
-    - merge_levels: merge levels that look alike, such as `DMF` and `dmf`, instead of a warning
+    - merge_levels: merge levels that look alike, such as `DMF` and `dmf`; False keeps them apart
+      without a warning
     - classes: take a numeric target for class labels
     """
     frame = load(source, separator, encoding)
@@ -263,7 +264,11 @@ def _missing(name: str, columns: Sequence[str], separator: str) -> Refused:
 
 
 def _factor(
-    s: polars.Series, name: str, rule: str, declared: Sequence[Any] | None, merge: bool = False
+    s: polars.Series,
+    name: str,
+    rule: str,
+    declared: Sequence[Any] | None,
+    merge: bool | None = None,
 ) -> tuple[Codes, list[str], Array | None]:
     """Number the levels of a column; return codes, names and the edges of its bins."""
     if s.dtype.is_nested() or s.dtype in (pl.Object, pl.Binary):
@@ -310,7 +315,7 @@ def _factor(
     codes = np.asarray(codes, dtype=np.int64)
     if merge:
         names, codes = merged(names, codes)
-    elif groups := look_alikes(names):
+    elif merge is None and (groups := look_alikes(names)):
         warnings.warn(warning(name, groups), stacklevel=3)
     if declared is not None:
         every = [name_of(v) for v in declared]

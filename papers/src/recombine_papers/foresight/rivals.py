@@ -15,6 +15,7 @@ RIVALS = ("ridge", "forest", "boosting", "knn", "mlp")
 def auroc(score: Array, fails: Mask) -> float:
     """Probability that a failing cell has a higher score than another; 0.5 if all or none fail.
 
+    >>> import numpy as np
     >>> auroc(np.array([0.1, 0.4, 0.3, 0.9]), np.array([False, True, False, True]))
     1.0
     """
@@ -31,6 +32,7 @@ def auroc(score: Array, fails: Mask) -> float:
 def share(part: Mask) -> float:
     """Share of cells, 0 of none.
 
+    >>> import numpy as np
     >>> share(np.array([True, False])), share(np.array([], dtype=bool))
     (0.5, 0.0)
     """
