@@ -1,8 +1,9 @@
 """The tests of the lab and of the reports in a real browser, again and again on a busy machine.
 
 `python -m benchmarks.browsers --runs 20 --load 10` repeats both suites beside ten processes that do
-nothing but compute, and writes what happened into docs/reliability.md. `--only WORDS` repeats some
-of the tests (as `pytest -k`), and writes nothing.
+nothing but compute, and writes what happened into docs/reliability.md. `--at-once 4` makes four
+runs at a time, which are a load for each other, too. `--only WORDS` repeats some of the tests (as
+`pytest -k`), and writes nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -108,12 +110,13 @@ def run(suite: Suite, only: str) -> None:
         print(text[-8000:], file=sys.stderr, flush=True)
 
 
-def section(suites: Sequence[Suite], busy: int) -> str:
+def section(suites: Sequence[Suite], busy: int, at_once: int) -> str:
     """Write the part of the page."""
     version = subprocess.run(["chromium", "--version"], capture_output=True, text=True).stdout
     lines = [
         "`python -m benchmarks.browsers` repeats the tests of pages in Chromium beside "
-        f"{busy} processes that only compute, at the same priority, on {os.cpu_count()} cores.",
+        f"{busy} processes that only compute, at the same priority, on {os.cpu_count()} cores"
+        + (f", {at_once} runs at a time." if at_once > 1 else "."),
         "",
         "| pages | tests | skipped | runs | runs that failed | seconds per run |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -136,6 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--load", type=int, default=10, help="busy processes beside")
+    parser.add_argument("--at-once", type=int, default=1, help="runs at a time")
     parser.add_argument("--minutes", type=float, default=600.0, help="start no run after so long")
     parser.add_argument("--only", default="", help="tests to run, as pytest -k; writes no page")
     parser.add_argument("--suites", nargs="*", choices=SUITES, default=list(SUITES))
@@ -143,18 +147,20 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the load ends with this process
     suites = [Suite(name) for name in options.suites]
     start = time.monotonic()
-    for number in range(options.runs):
-        if time.monotonic() - start > 60 * options.minutes:
-            break
+
+    def repeat(number: int) -> None:
         for suite in suites:
-            with load(options.load):
-                run(suite, options.only)
+            if time.monotonic() - start > 60 * options.minutes:
+                return
+            run(suite, options.only)
             last = suite.seconds[-1] if suite.seconds else float("nan")
             print(number + 1, suite.name, f"{last:.0f} s", dict(suite.failures), flush=True)
-        if not options.only and options.suites == list(SUITES):
-            PAGE.write_text(
-                fill(PAGE.read_text("utf-8"), "browsers", section(suites, options.load)), "utf-8"
-            )
+
+    with load(options.load), ThreadPoolExecutor(options.at_once) as pool:
+        list(pool.map(repeat, range(options.runs)))
+    if not options.only and options.suites == list(SUITES):
+        text = section(suites, options.load, options.at_once)
+        PAGE.write_text(fill(PAGE.read_text("utf-8"), "browsers", text), "utf-8")
     return int(any(s.failed_runs or s.skipped or not s.tests for s in suites))
 
 
