@@ -20,7 +20,7 @@ def main() -> int:
         failed[name] = failed.get(name, 0) + wrong
     every = {change for changes in asked.values() for change in changes}
     lines = [
-        "`python -m tests.laws_invariance` asks every public function that returns numbers, and",
+        "`python -m tests.laws_invariance` asks every public function that returns numbers and",
         "every diagnostic, about a small case and about the same case in other units, names, orders",
         "and containers. The answer is the same, or follows as the law of the function says.",
         "",
