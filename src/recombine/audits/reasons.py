@@ -66,4 +66,5 @@ def reasons(e: Evidence) -> list[Reason]:
         for name, sentence in SENTENCES.items()
         if (value := float(getattr(e, FIELDS.get(name, name)))) == value
         and (value or name != "never")
+        and (name != "shortcut" or e.shortcut_share > e.shortcut_truth)  # else none is overused
     ]
