@@ -21,7 +21,7 @@ def main() -> int:
     every = {change for changes in asked.values() for change in changes}
     lines = [
         "`python -m tests.laws_invariance` asks every public function that returns numbers and",
-        "every diagnostic, about a small case and about the same case in other units, names, orders",
+        "every diagnostic, about a small case and the same case in other units, names, orders",
         "and containers. The answer is the same, or follows as the law of the function says.",
         "",
         "| function | changes | answers that do not follow |",
