@@ -130,7 +130,7 @@ def _deciding(mean: float, half: float, share: bool, within: Range | None) -> tu
 
 
 def decide(
-    values: Iterable[float],
+    values: Iterable[Any] | Array,
     *,
     above: float | None = None,
     below: float | None = None,
@@ -201,7 +201,7 @@ def _outcome(low: float, high: float, above: float | None, below: float | None) 
     return HOLDS if inside else OPEN
 
 
-def _numbers(values: Iterable[float], what: str) -> Array:
+def _numbers(values: Iterable[Any] | Array, what: str) -> Array:
     """Return one number per seed, or refuse anything else."""
     try:
         v = np.asarray(values, dtype=np.float64)
