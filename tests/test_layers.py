@@ -1,6 +1,7 @@
 """The plan of the house: imports point downwards, one door leads to torch, papers are slices."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -231,6 +232,14 @@ def test_the_library_names_no_paper():
                     r"\b(brady2024|liang2025|lippl2025|qian2025|wiedemer2023)\b", text
                 )
                 assert not found, f"{name}: {text[:80]}"
+
+
+def test_the_index_of_the_library_lists_no_paper():
+    index = json.loads((ROOT / "index.json").read_text("utf-8"))
+    families = {
+        row.get("paper") for rows in index.values() for row in rows if isinstance(row, dict)
+    }
+    assert families <= {None, "lab"}
 
 
 def test_nothing_in_the_library_is_for_one_paper():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from recombine.base.error import Refused, nearest
+from recombine.claims.bibliography import papers
 from recombine.claims.claim import CLAIMS, Claim
 from recombine.claims.experiment import EXPERIMENTS, Experiment
 from recombine.cli.parse import leading, load_plugins
@@ -40,7 +41,7 @@ def experiment_of(
         raise Refused(f"'recombine {command}' needs an experiment first: {', '.join(names)}.")
     names += [row["name"] for row in rows["claims"]] if claims else []
     if name not in names:
-        raise nearest("experiment" + " or claim" * claims, name, names)
+        raise _unknown("experiment" + " or claim" * claims, name, names)
     load(warn)
     claim = CLAIMS.get(name) if claims else None
     experiment = EXPERIMENTS.get(claim.experiment if claim else name)
@@ -56,7 +57,7 @@ def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
     known = set[str]().union(*aliases.values())
     for name in names:
         if name not in known:
-            raise nearest("paper, experiment or claim", name, known)
+            raise _unknown("paper, experiment or claim", name, known)
     load(note)
     chosen = [c for n, c in CLAIMS.items() if not names or aliases.get(n, {n}) & set(names)]
     if not chosen:
@@ -64,3 +65,11 @@ def claims_of(names: Sequence[str], note: Callable[[str], None]) -> list[Claim]:
             f"{' and '.join(names) or 'No claim'} could not be loaded; see the warnings above."
         )
     return chosen
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> Refused:
+    """Build the error for an unknown name; say where papers come from if there are none."""
+    refused = nearest(kind, name, known)
+    if papers():
+        return refused
+    return Refused(f"{refused} The papers come with: pip install recombine-papers")

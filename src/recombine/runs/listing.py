@@ -62,17 +62,19 @@ def text(package: str) -> str:
     """Write the index of what one package registers, one line per entry."""
     plain, lines = partial(json.dumps, ensure_ascii=False), ",\n".join
 
-    def own(kind: str, name: str) -> bool:
-        return registry.origin(kind, name).partition(".")[0] == package
+    def own(kind: str, row: dict[str, Any]) -> bool:
+        """A claim belongs to the package of its experiment."""
+        place = ("experiment", row["experiment"]) if kind == "claim" else (kind, row["name"])
+        return registry.origin(*place).partition(".")[0] == package
 
     kinds = [
-        f"{plain(kind)}: [\n{lines(plain(r) for r in rows if own(kind[:-1], r['name']))}\n]"
+        f"{plain(kind)}: [\n{lines(plain(row) for row in rows if own(kind[:-1], row))}\n]"
         for kind, rows in registered(*KINDS).items()
     ]
     outputs = lines(
         f"{plain(name)}: {plain([_filled(score) for score in entry.scores])}"
         for name, entry in registry.registry("diagnostic").items()
-        if own("diagnostic", name)
+        if own("diagnostic", {"name": name})
     )
     return "{\n" + lines([*kinds, f'"scores": {{\n{outputs}\n}}']) + "\n}\n"
 
