@@ -56,17 +56,3 @@ def test_superposition_needs_images_of_the_tasks_size(observed, rng):
     z = np.zeros((3, 2))
     with pytest.raises(Refused, match="images of one size"):
         superposed(np.ones((3, 4, 4)), np.ones((3, 5, 5)), z, z, np.ones((3, 4, 4)), rng=rng)
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_images_in_another_unit_are_as_well_explained(unit, rng):
-    z = np.indices((3, 3)).reshape(2, -1).T
-    truth = rng.random((9, 5, 5))
-    outputs = truth + 0.3 * rng.random((9, 5, 5))
-    plain, scaled = (
-        superposed(u * outputs[:2], u * truth[:2], z[:2], z[2:], u * truth[2:],
-                   rng=np.random.default_rng(0))
-        for u in (1.0, unit)
-    )  # fmt: skip
-    assert (plain[1] > 0.3).all()
-    np.testing.assert_allclose(scaled, plain, rtol=1e-9)

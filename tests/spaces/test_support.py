@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recombine.base.error import Refused
 from recombine.spaces.sets import band, box, cross, everything, table, values
-from recombine.spaces.shapes import axes, diagonal, disk, fraction
+from recombine.spaces.shapes import axes, disk, fraction
 from recombine.spaces.space import Factor, Space, cube, grid
 from recombine.spaces.support import Empty, NotCompositional, reject, unseen, warn_unseen
 
@@ -291,20 +291,6 @@ def test_values_that_never_occur_are_named():
         NotCompositional, match=r"7 values of a never occur in training \(1, 2, 3, 4, 5, 6, …\)"
     ):
         warn_unseen(grid(a=8), np.zeros((1, 1)), grid(a=8).points())
-
-
-def test_one_factor_is_its_own_diagonal(rng):
-    line = grid(a=4)
-    assert diagonal().mask(line).all()
-    assert set(diagonal().draw(line, 99, rng=rng).ravel().tolist()) == {0, 1, 2, 3}
-
-
-def test_a_band_between_factors_that_never_meet_has_no_values():
-    """Values in [0, 1) and [3, 4) differ by more than 2, and by less than 3."""
-    apart = Space((Factor("a", low=0.0, high=1.0), Factor("b", low=3.0, high=4.0)))
-    assert len(band(2.0).marginal(apart, "a")) == 0
-    (near,) = band(2.5).marginal(apart, "a")
-    np.testing.assert_allclose(near.ravel(), [0.5, 1.0])
 
 
 def test_half_of_the_proposed_partners_lie_in_the_support(rng):

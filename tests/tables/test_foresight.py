@@ -292,6 +292,12 @@ def test_error_scales_of_small_tables_have_twice_the_trees_of_the_forest(additiv
     assert len(referee.scales.estimators_) == 2 * len(referee.members.forest.estimators_)
 
 
+def test_a_plan_by_error_forecasts_a_table_that_has_a_target(additive):
+    f = foresight.plan(additive.source, 1, objective="error")
+    np.testing.assert_array_equal(f.forecast.value, additive.forecast.value)
+    assert foresight.plan(additive, 1, objective="error").forecast is additive.forecast
+
+
 def test_forecasts_measure_the_network_whose_predictions_they_have(additive):
     truth = additive.forecast.value[:, 0].tolist()
     f = foresight.forecast(additive, predictions=truth, network="measured")

@@ -114,13 +114,6 @@ def test_a_pick_says_how_many_it_determines():
     assert (pick.gain, pick.reason) == (1, "it determines only itself, but later picks build on it")
 
 
-def test_a_plan_by_error_forecasts_a_table_that_has_a_target(rng):
-    z = np.indices((5, 5)).reshape(2, -1).T[rng.permutation(25)[:20]]
-    t = table_of(z, (5, 5), y=z.sum(axis=1) + rng.normal(size=20))
-    f = foresight.plan(t, 1, objective="error")
-    assert f.forecast.value.shape == (5, 1)
-
-
 def test_a_plan_without_gain_says_so():
     f = foresight.plan(table_of([[0, 0], [1, 1]], (2, 2)), 1)  # either pick joins the two
     assert "No gain over random measurement is to be expected." in f.plan.sentence
