@@ -12,8 +12,10 @@ from types import CodeType
 
 # What is mutated, from the root of the repository.
 SOURCES = (
-    "src/recombine/core",
+    "src/recombine/base",
+    "src/recombine/spaces",
     "src/recombine/theory",
+    "src/recombine/claims",
     "src/recombine/tables",
     "src/recombine/audits",
 )

@@ -47,8 +47,9 @@ WORK = ROOT / "build" / "mutation"
 
 # Tests that can reach the sources without a browser, a cluster or minutes of training.
 TESTS = (
-    *("tests/core", "tests/theory", "tests/tables", "tests/audits", "tests/diagnostics"),
-    *("tests/maps", "tests/tasks", "tests/cli/test_tables.py", "tests/test_docs.py"),
+    *("tests/base", "tests/spaces", "tests/theory", "tests/claims", "tests/tables"),
+    *("tests/audits", "tests/measures", "tests/maps", "tests/tasks"),
+    *("tests/cli/test_tables.py", "tests/test_docs.py"),
     *SOURCES,
 )
 LEFT_OUT = ("--ignore-glob=*test_browser.py", "--ignore=tests/tasks/banks")

@@ -100,20 +100,20 @@ def test_functions_take_the_code_of_the_changed_text():
 
 
 def test_tests_of_the_file_itself_come_first_and_the_others_keep_to_the_budget():
-    (mutant,) = [m for m in mutants("src/recombine/core/b.py", SOURCE) if m.was == "x - y"]
+    (mutant,) = [m for m in mutants("src/recombine/spaces/b.py", SOURCE) if m.was == "x - y"]
     place, number = mutant.block
     reached = {"blocks": {f"{mutant.file} {place} {number}"}, "seconds": 1.0}
     known = {
         "tests/tables/test_c.py::quick": reached | {"seconds": 0.1},
-        "tests/core/test_b.py::slow": reached | {"seconds": mutation.BUDGET},
-        "tests/core/test_b.py::quick": reached,
-        "tests/core/test_b.py::other": {"blocks": {f"{mutant.file} A.g@00 0"}, "seconds": 1.0},
+        "tests/spaces/test_b.py::slow": reached | {"seconds": mutation.BUDGET},
+        "tests/spaces/test_b.py::quick": reached,
+        "tests/spaces/test_b.py::other": {"blocks": {f"{mutant.file} A.g@00 0"}, "seconds": 1.0},
     }
     assert mutation.choose(mutant, known) == [
-        "tests/core/test_b.py::quick",
-        "tests/core/test_b.py::slow",
+        "tests/spaces/test_b.py::quick",
+        "tests/spaces/test_b.py::slow",
     ]
-    del known["tests/core/test_b.py::slow"]
+    del known["tests/spaces/test_b.py::slow"]
     assert mutation.choose(mutant, known)[1:] == ["tests/tables/test_c.py::quick"]
     (late,) = [m for m in mutants(mutant.file, SOURCE + b"\n\ndef h(x):\n    return x + 5\n")
                if m.was == "x + 5"]  # fmt: skip

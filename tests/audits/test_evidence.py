@@ -62,6 +62,7 @@ def test_the_conjunction_of_a_full_grid_is_its_largest_interaction(rng):
     z = grid(*shape)
     outputs, truth = rng.normal(size=(2, 60))
     outputs += 3 * np.isin(z, 0).all(axis=1) + 9.0 * ((z[:, 0] == 2) & (z[:, 2] == 4))
+    truth += 9.0 * ((z[:, 1] == 1) & (z[:, 2] == 0))  # another pair, which is not the outputs'
     labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("abc", shape, strict=True)]
     table = Table(space_of("abc", labels), z, None, None, tuple("abc"), ())
     means = means_of(z, shape, outputs[:, None], truth[:, None])
@@ -74,6 +75,27 @@ def test_the_conjunction_of_a_full_grid_is_its_largest_interaction(rng):
         noise = (rest - effect) / (60 - 10 - free)
         expected = max(effect - free * noise, 0) / total
         assert found[f"conjunction_{name}"] == pytest.approx(expected)
+
+
+def test_pairs_of_one_combination_count_among_the_conjunctions(rng):
+    """Of the 3 x 4 pairs of a and b, one is missing and one has a single combination."""
+    shape, z = (3, 4, 5), grid(3, 4, 5)
+    alone = (z[:, 0] == 0) & (z[:, 1] == 0) & (z[:, 2] > 0)
+    z = z[~alone & ~((z[:, 0] == 1) & (z[:, 1] == 2))]
+    y = rng.normal(size=len(z)) + 9.0 * ((z[:, 0] == 2) & (z[:, 1] == 3))
+    labels = [[f"{n}{i}" for i in range(m)] for n, m in zip("abc", shape, strict=True)]
+    table = Table(space_of("abc", labels), z, None, None, tuple("abc"), ())
+    means = means_of(z, shape, y[:, None], y[:, None])
+    found = _conjunction(means, table, np.arange(len(z)), "abc")
+    x = np.concatenate([np.eye(m)[z[:, f]] for f, m in enumerate(shape)], axis=1)
+    rest = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    pair = z[:, 0] * 4 + z[:, 1]
+    effect = np.array([rest[pair == p].mean() for p in pair])
+    energy, free = float(np.square(effect).sum()), 11 - 3 - 4 + 1
+    noise = (float(np.square(rest).sum()) - energy) / (len(z) - 10 - free)
+    total = float(np.square(y - y.mean()).sum())
+    assert found["conjunction"] == "a and b"
+    assert found["conjunction_share"] == pytest.approx((energy - free * noise) / total)
 
 
 def test_a_line_through_known_points():

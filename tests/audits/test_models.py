@@ -1,5 +1,7 @@
 """Audits of models of every kind, of images, of tasks, and of combinations without a target."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +13,9 @@ from sklearn.tree import DecisionTreeClassifier
 import recombine as rc
 from recombine import Refused, audit
 from recombine.audits import referee as judge
+from recombine.audits.advice import planned
 from recombine.audits.models import from_model
+from recombine.tables.foresight import certify
 from recombine.tables.read import read
 
 
@@ -347,6 +351,36 @@ def test_the_most_frequent_class_stands_for_a_combination():
     cells, answers = judge._answers(sample, np.array([0, 1, 3]))
     assert cells.tolist() == [0, 1, 3]
     assert answers[:, 0].tolist() == [1, 0, 0]
+
+
+def test_one_indicator_stands_for_two_classes(monkeypatch):
+    z, names = np.repeat(grid(2, 2), 3, axis=0), np.array(["no", "yes"])
+    sample = from_model(names[z[:, 1]], {"a": z[:, 0], "b": z[:, 1]}, targets=names[z[:, 0]])
+    forecast = SimpleNamespace(value=np.array([[0.0], [1.0], [1.0]]))
+    judged = SimpleNamespace(known=np.array([True, True, False]), verdict=np.array(["right"] * 3))
+    monkeypatch.setattr(judge, "forecast", lambda *_, **__: forecast)
+    monkeypatch.setattr(judge, "with_predictions", lambda *_: judged)
+    made = judge.referee(sample, np.array([0, 1, 3]), 0.5, None, 0)
+    np.testing.assert_array_equal(made.values, [[0], [1], [np.nan], [np.nan]])
+
+
+def test_advice_on_numbers_needs_a_forecast_and_advice_on_classes_does_not(sums, monkeypatch):
+    """Without one, a plan by the expected error comes from the certificate."""
+
+    def refuse(*_, **__):
+        raise Refused("too few")
+
+    monkeypatch.setattr("recombine.audits.advice.forecasts.forecast", refuse)
+    z, y, train = sums
+    data = {"a": z[:, 0], "b": z[:, 1]}
+    numbers, classes = (
+        from_model(values, data, targets=values, train=train)
+        for values in (y, np.where(y > 0, "high", "low"))
+    )
+    assert certify(numbers.training).certificate.determined.all()
+    assert planned(numbers, "nothing", 2) == []
+    (advice,) = planned(classes, "nothing", 2)
+    assert len(advice.combinations) == 2
 
 
 def test_the_page_says_that_the_referee_judged(unmeasured):

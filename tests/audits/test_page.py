@@ -103,3 +103,12 @@ def test_maps_have_the_mean_error_of_each_pair(audited):
     assert content["left"] == 0
     short = _content(audited, 5)
     assert (len(short["body"]), short["left"]) == (5, len(audited.worst) - 5)
+
+
+def test_the_page_lists_a_hundred_combinations():
+    z = np.indices((11, 11)).reshape(2, -1).T
+    truth = z.sum(axis=1) * 1.0
+    made = audit(truth + 1, {"a": z[:, 0], "b": z[:, 1]}, targets=truth, budget=0)
+    content = _content(made, ROWS)
+    assert (len(content["body"]), content["left"]) == (100, 21)
+    assert "and 21 more; --cells writes all of them" in made.to_html()

@@ -311,3 +311,28 @@ def test_every_interval_contains_its_score_and_ends_where_the_score_does(noise):
         if np.isfinite(e.low):
             assert e.low <= e.value <= e.high <= max(1.0, e.value), name
             assert e.low >= min(0.0, e.value) or name in BELOW_CHANCE, name
+
+
+def test_a_code_with_little_information_counts_in_units_of_the_best_one():
+    """The first code tells both factors equally well; the second only hints at the first factor.
+
+    It has 0.0085 nats of information, which is more than a hundredth of the best code's log 2.
+    """
+    z = rows(grid_of(2, 2), 100)
+    at = np.tile(np.arange(100), 4)
+    weak = at < np.where(z[:, 0] == 0, 56, 43)
+    scores = representation(np.stack([z @ [1.0, 2.0], weak], axis=1), columns(z)).scores
+    assert 0.0069 < mutual_info_score(z[:, 0], weak) < 0.01
+    assert scores["modularity"].value == pytest.approx(0.5, abs=1e-9)
+
+
+def test_rows_are_predicted_from_the_other_folds(monkeypatch):
+    folds, predict = [], probes.out_of_fold
+    monkeypatch.setattr(
+        probes, "out_of_fold", lambda x, z, fold: folds.append(fold) or predict(x, z, fold)
+    )
+    z = rows(grid_of(3, 3), 4)
+    representation(z * 1.0, columns(z))
+    sizes = np.bincount(folds[1])
+    assert (len(sizes), sizes.sum()) == (probes.FOLDS, 36)
+    assert np.ptp(sizes) <= 1

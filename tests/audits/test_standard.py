@@ -76,3 +76,9 @@ def test_keys_are_mixed_by_splitmix64():
     """The first numbers of the generator seeded with 0 and 1, as its author published them."""
     known = [0xE220A8397B1DCDAF, 0x910A2DEC89025CC1]
     assert _mixed(np.array([0, 1], dtype=np.uint64)).tolist() == known
+
+
+@pytest.mark.parametrize(("places", "varies"), [(4, False), (5, True)])
+def test_a_column_that_varies_in_its_last_four_places_is_constant(places, varies):
+    x = np.array([[1.0], [1 + places * np.finfo(np.float64).eps]])
+    assert standardized(x).any() == varies

@@ -34,6 +34,7 @@ def test_a_registered_paper_joins_those_of_the_package_and_a_reload_is_no_clash(
     [
         ({"authors": "Smith, Ann"}, r'needs authors as a list of "Family, Given"'),
         ({"authors": ["Ann Smith"]}, r"got \['Ann Smith'\]"),
+        ({"authors": ["Smith, Ann", "Bo Li"]}, r"got \['Smith, Ann', 'Bo Li'\]"),
         ({"authors": []}, r"got \[\]"),
         ({"title": ""}, "needs a key and a title"),
         ({"title": "Other rings"}, "Two papers are called 'rings2026': 'Rings' and 'Other rings'"),

@@ -6,7 +6,7 @@ import pytest
 
 from recombine.claims.claim import CLAIMS, FAILS, HOLDS, MISSING, Verdict
 from recombine.claims.judge import Judged, one_per_claim
-from recombine.claims.published import Published, published
+from recombine.claims.published import Published, duration, published
 
 
 @pytest.fixture
@@ -51,3 +51,10 @@ def test_a_decided_verdict_counts_before_one_without_data_and_quick_before_other
     assert one.size == "paper"
     (one,) = one_per_claim([*judged, Judged(claim, "quick", Verdict(HOLDS))])
     assert (one.size, one.verdict.outcome) == ("quick", HOLDS)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"), [(0.99, "under a minute"), (1, "1 min"), (89, "89 min"), (90, "1.5 h")]
+)
+def test_durations_change_their_unit_at_one_and_ninety_minutes(minutes, text):
+    assert duration(60 * minutes) == text

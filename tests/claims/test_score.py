@@ -66,3 +66,11 @@ def test_a_share_lies_between_0_and_1_and_a_range_has_a_low_and_a_high_end():
     for wrong in ({"within": (1, 0)}, {"within": (0, 2), "share": True}):
         with pytest.raises(Refused, match="within= of Score\\('a'\\) needs"):
             Score("a", **wrong)
+
+
+def test_a_share_lies_between_zero_and_one():
+    assert Score("right", share=True).within == (0, 1)
+    with pytest.raises(
+        Refused, match=r"needs \(low, high\) with low < high, and \(0, 1\) of a share"
+    ):
+        Score("right", share=True, within=(0, 2))

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import time
 import warnings
 from dataclasses import asdict, fields, make_dataclass, replace
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 
 from recombine.base import disk
+from recombine.base.disk import STALE
 from recombine.base.error import Refused
 from recombine.claims.experiment import Experiment, History, Result
 from recombine.claims.record import DIVERGED, FAILED, Record, identify
-from recombine.claims.store import Damaged, Newer, Store, _digest, dump, load
+from recombine.claims.store import Damaged, Newer, Store, _digest, _fits, dump, load
 from recombine.runs.run import execute, finish
 
 
@@ -445,3 +447,24 @@ def test_a_field_of_the_wrong_type_is_refused(toy, wrong):
         toy.configure(**wrong)
     with pytest.raises(Refused, match=name):
         execute(toy, toy.config(**wrong), [0])
+
+
+@pytest.mark.parametrize("values", [[1, 2**63], [0.5, 2**63], [0.5, 1, -(2**63)]])
+def test_whole_numbers_that_arrays_cannot_hold_are_damage(values):
+    kind = "dict[str, float]"
+    named = dict(zip("abc", values, strict=False))
+    assert not _fits(named, kind)
+    assert not _fits({"x": named | {"text": "é"}}, "dict[str, Any]")
+    assert _fits({name: value / 2 for name, value in named.items()}, kind)
+    assert _fits({"a": 0.5, "b": 2**63 - 1, "c": -(2**63) + 1}, kind)
+
+
+def test_progress_files_of_any_name_are_temporary(store):
+    folder = store.root / ".progress"
+    folder.mkdir()
+    old, new = folder / "old.json", folder / "new.json"
+    for path, age in ((old, STALE + 60), (new, STALE - 60)):
+        path.write_text("{}")
+        os.utime(path, (time.time() - age,) * 2)
+    Store(store.root).open()
+    assert [*folder.iterdir()] == [new]

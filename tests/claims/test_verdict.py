@@ -170,3 +170,10 @@ def test_an_inconclusive_verdict_says_how_many_seeds_would_decide():
     more = [*values] * 14  # 70 seeds of about the same mean and spread
     assert decide(more, above=0.4, what="a").outcome == HOLDS
     assert "over 1000 seeds" in decide(values, above=0.499, what="a").why
+
+
+@pytest.mark.parametrize("beyond", [-0.01, 1.01])
+def test_shares_lie_between_zero_and_one(beyond):
+    assert decide([0.5, 1.0, 0.0, 0.5, 0.5], above=-1.0, what="share", share=True).outcome == HOLDS
+    with pytest.raises(Refused, match="needs values from 0 to 1 for 'share'"):
+        decide([0.5, beyond, 0.5, 0.5, 0.5], above=0.2, what="share", share=True)

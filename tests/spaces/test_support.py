@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from recombine.base.error import Refused
 from recombine.spaces.sets import band, box, cross, everything, table, values
-from recombine.spaces.shapes import axes, fraction
+from recombine.spaces.shapes import axes, disk, fraction
 from recombine.spaces.space import Factor, Space, cube, grid
-from recombine.spaces.support import Empty, NotCompositional, unseen, warn_unseen
+from recombine.spaces.support import Empty, NotCompositional, reject, unseen, warn_unseen
 
 GRID = grid(a=5, b=5)
 VAST = grid(a=3000, b=3000)  # finite, but too large to list
@@ -291,3 +291,25 @@ def test_values_that_never_occur_are_named():
         NotCompositional, match=r"7 values of a never occur in training \(1, 2, 3, 4, 5, 6, …\)"
     ):
         warn_unseen(grid(a=8), np.zeros((1, 1)), grid(a=8).points())
+
+
+def test_half_of_the_proposed_partners_lie_in_the_support(rng):
+    ball = disk(0.3)
+    z = ball.partners(CUBE, "a", np.zeros(1), 500, rng)
+    assert z.shape == (2000, 2)
+    assert ball.contains(CUBE, z[1000:]).all()
+    inside = ball.contains(CUBE, z[:1000]).mean()
+    assert inside == pytest.approx(np.pi * 0.09 / 4, abs=0.04)
+
+
+@pytest.mark.parametrize("n", [5, 400])
+def test_rejection_keeps_the_first_of_at_least_256_draws(n):
+    """The same seed gives the same points, whatever else the support offers."""
+    draws = CUBE.draw(max(n, 256), rng=np.random.default_rng(3))
+    half = box(a=(0.0, 0.5))
+    rng = np.random.default_rng(3)
+    found = reject(half, CUBE, n, rng)
+    np.testing.assert_array_equal(found, draws[draws[:, 0] < 0.5][:n])
+    after = np.random.default_rng(3)
+    CUBE.draw(max(n, 256), rng=after)
+    assert rng.random() == after.random()

@@ -9,7 +9,14 @@ from recombine.tables import certify as certificates
 from recombine.tables import foresight
 from recombine.tables.certify import certify
 from recombine.tables.conjunctions import Conjunctions, conjunctions
-from recombine.tables.exact import echelon, inverse_residues, proven_factor, random_prime, rational
+from recombine.tables.exact import (
+    echelon,
+    inverse_residues,
+    proven_factor,
+    random_prime,
+    rational,
+    whole_null_space,
+)
 from recombine.tables.read import read
 from recombine.tables.solve import CHOLESKY, MODULAR, WHOLE, solve
 from recombine.tables.table import Table, space_of
@@ -223,3 +230,20 @@ def test_inverses_of_residues_multiply_to_one():
     found = inverse_residues(x, 97)
     assert found[0] == 0
     assert set((x * found % 97)[1:]) == {1}
+
+
+def test_a_null_space_is_checked_against_every_row(rng):
+    """The null vector (-1, 1) of the first row leaves 1 in the second one."""
+    prime = random_prime(rng)
+    form = echelon(np.array([[1, 1]]), prime)
+    assert whole_null_space(np.array([[1, 1], [2, 2]]), form).ravel().tolist() in ([-1, 1], [1, -1])
+    assert whole_null_space(np.array([[1, 1], [0, 1]]), form) is None
+
+
+def test_witnesses_of_sixteen_terms_are_listed_and_longer_ones_are_not():
+    """At order 3 the missing corner of 2 x 2 x 2 x 2 is a signed sum of the other 15."""
+    for factors, listed in ((4, 1), (5, 0)):
+        grid = np.indices((2,) * factors).reshape(factors, -1).T
+        f = foresight.certify(table_of(grid[1:], (2,) * factors), factors - 1)
+        assert [len(w.terms) for w in f.witnesses] == [2**factors - 1]
+        assert len(f.witness_texts(20)) == listed

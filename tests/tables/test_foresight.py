@@ -19,6 +19,7 @@ from recombine.tables.forecast import ORDER, RANGE, Components, tolerance
 from recombine.tables.lists import aligned, briefly, combinations_of, level_frame, rows_of
 from recombine.tables.read import read
 from recombine.tables.referee import Judgement
+from recombine.tables.table import Table, space_of
 
 SHAPE = (5, 6, 4)
 NAMES = [[f"{name}{k}" for k in range(m)] for name, m in zip("abc", SHAPE, strict=True)]
@@ -284,6 +285,39 @@ def test_measured_networks_answer_like_the_predictions(additive):
         with_network(made, "measured")
     with pytest.raises(Refused, match="no network 'cnn'"):
         with_network(made, "cnn")
+
+
+def test_error_scales_of_small_tables_have_twice_the_trees_of_the_forest(additive):
+    (referee,) = additive.forecast.referees
+    assert len(referee.scales.estimators_) == 2 * len(referee.members.forest.estimators_)
+
+
+def test_a_plan_by_error_forecasts_a_table_that_has_a_target(additive):
+    f = foresight.plan(additive.source, 1, objective="error")
+    np.testing.assert_array_equal(f.forecast.value, additive.forecast.value)
+    assert foresight.plan(additive, 1, objective="error").forecast is additive.forecast
+
+
+def test_forecasts_measure_the_network_whose_predictions_they_have(additive):
+    truth = additive.forecast.value[:, 0].tolist()
+    f = foresight.forecast(additive, predictions=truth, network="measured")
+    assert f.forecast.network == "measured"
+    with pytest.raises(Refused, match="needs predictions"):
+        foresight.forecast(additive, network="measured")
+
+
+@pytest.mark.parametrize("levels", [2, 20])
+def test_figures_have_room_for_levels_and_outline_them(levels):
+    """A cell of 0.92 within its place of 1; a margin of 1.9 inches beside 0.19 per level."""
+    labels = [["x", "y"], [f"b{k}" for k in range(levels)]]
+    z = np.array([[0, 0], [1, 1]])
+    f = foresight.certify(Table(space_of("ab", labels), z, None, None, ("a", "b")))
+    figure = f.plot("a", "b")
+    widths = {2: 2.4, 20: 20 * 0.19 + 1.9}
+    np.testing.assert_allclose(figure.get_size_inches(), (widths[levels], 2 * 0.19 + 1.9))
+    outlines = [p for p in figure.axes[0].patches if not p.get_hatch()]
+    bounds = [(p.get_x(), p.get_y(), p.get_width(), p.get_height()) for p in outlines]
+    np.testing.assert_allclose(bounds, [(-0.46, -0.46, 0.92, 0.92), (0.54, 0.54, 0.92, 0.92)])
 
 
 def test_results_come_as_tables_sentences_json_pages_and_figures(additive, seen):

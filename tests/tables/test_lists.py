@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from recombine.base.error import Refused
-from recombine.tables.lists import _once, aligned, class_numbers, costs_of, plain
+from recombine.tables.lists import _once, aligned, class_numbers, costs_of, plain, rows_of
 from recombine.tables.read import read
 
 
@@ -57,6 +57,15 @@ def test_listed_answers_and_costs_belong_to_their_combinations():
     assert aligned(table, queries, answers[::-1])[:, 0].tolist() == [2, 3, 4, 5]
     with pytest.raises(Refused, match="lack 1 of 4 queried combinations, for instance x, r"):
         aligned(table, queries, answers[1:])
+    last = ", ".join(table.decode(queries[-1:])[0])
+    with pytest.raises(Refused, match=f"lack 1 of 4 queried combinations, for instance {last}"):
+        aligned(table, queries, answers[:-1])
     costs = [row | {"cost": 2.0 + i} for i, row in enumerate(named)]
     assert costs_of(table, queries, costs[:1]).tolist() == [2, 1, 1, 1]
     assert costs_of(table, queries, costs[::-1]).tolist() == [2, 3, 4, 5]
+
+
+def test_a_row_without_a_class_stays_empty_when_written():
+    rows = {"a": list("xxyy"), "b": list("pqpq"), "kind": ["red", None, "blue", "red"]}
+    table = read(pl.DataFrame(rows), ["a", "b"], "kind")
+    assert rows_of(table)["kind"].to_list() == ["red", None, "blue", "red"]

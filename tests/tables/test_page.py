@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from recombine.tables.foresight import certify
 from recombine.tables.maps import PairMap
-from recombine.tables.page import LETTER, PITCH, heat_map
+from recombine.tables.page import LETTER, PITCH, _content, heat_map
+from recombine.tables.read import read
 
 
 @pytest.fixture
@@ -42,3 +44,11 @@ def test_a_given_range_decides_the_colors_and_a_constant_map_has_the_strongest(p
     assert shares == [25, 50, 75, 100, 100]
     pair.value[:] = 7.0
     assert {c["share"] for c in heat_map(pair, "measured")["cells"]} == {100}
+
+
+def test_numbers_of_a_page_have_four_digits():
+    """The margin of the fourth corner is 1/1 + 1/2 + 1/3."""
+    rows = {"a": list("xxy"), "b": list("pqp"), "n": [1.0, 2.0, 3.0]}
+    content = _content(certify(read(rows, ["a", "b"], weights="n")), 10)
+    (row,) = content["body"]
+    assert row[content["heads"].index("margin")][0] == "1.833"

@@ -105,6 +105,15 @@ def test_a_plan_chooses_among_what_was_not_measured():
     assert str(foresight.certify(full)).startswith("Every combination was measured")
 
 
+def test_a_pick_says_how_many_it_determines():
+    """It joins two corners: with (0, 1) measured, (1, 0) follows; with one query, only itself."""
+    t = table_of([[0, 0], [1, 1]], (2, 2))
+    (pick,) = foresight.plan(t, 1).plan.picks
+    assert (pick.gain, pick.reason) == (2, "with it 2 combinations become determined at order 1")
+    (pick,) = foresight.plan(t, 1, wanted=[("a0", "b1")]).plan.picks
+    assert (pick.gain, pick.reason) == (1, "it determines only itself, but later picks build on it")
+
+
 def test_a_plan_without_gain_says_so():
     f = foresight.plan(table_of([[0, 0], [1, 1]], (2, 2)), 1)  # either pick joins the two
     assert "No gain over random measurement is to be expected." in f.plan.sentence

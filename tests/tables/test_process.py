@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from recombine.tables import process
 from recombine.tables.kernel import kernel, unpack
 from recombine.tables.process import _induced, fit
 
@@ -49,3 +50,45 @@ def test_what_inducing_points_miss_counts_as_noise(rng):
     assert missed.max() > 0.5
     dense = low + np.diag(missed + noise / weight)
     np.testing.assert_allclose(across @ weights, low @ np.linalg.solve(dense, target), atol=1e-4)
+
+
+def test_levels_have_the_places_of_the_second_placement(rng, monkeypatch):
+    shape = (4, 5)
+    z = np.indices(shape).reshape(2, -1).T
+    second = [rng.normal(size=(m, process.DIMENSIONS)) for m in shape]
+    monkeypatch.setattr(process, "_place", lambda first, c, contexts: second[c])
+    made = fit(shape, z, z @ [1.0, 0.5], np.ones(20), similar=True, rng=rng)
+    assert all(place is known for place, known in zip(made.places, second, strict=True))
+
+
+@pytest.mark.parametrize(("count", "learned"), [(499, 499), (500, 500), (501, 500)])
+def test_hyperparameters_are_learned_from_at_most_500_combinations(
+    count, learned, rng, monkeypatch
+):
+    rows = []
+    monkeypatch.setattr(
+        process, "learn", lambda shape, z, *_, **__: rows.append(len(z)) or np.zeros(4)
+    )
+    z = np.indices((20, 30)).reshape(2, -1).T[:count]
+    fit((20, 30), z, z @ [1.0, 0.5], np.ones(count), similar=False, rng=rng)
+    assert rows == [learned]
+
+
+@pytest.mark.parametrize(
+    ("count", "inducing"), [(2000, [256]), (2001, [1000, 256]), (5000, [1000, 256]), (5001, [256])]
+)
+def test_many_combinations_are_conditioned_on_through_inducing_ones(
+    count, inducing, rng, monkeypatch
+):
+    """The last number: combinations that the standard deviation is computed from."""
+    sizes = []
+
+    def induced(points, *_):
+        sizes.append(len(points))
+        return np.eye(len(points)), np.ones(len(points))
+
+    monkeypatch.setattr(process, "_induced", induced)
+    monkeypatch.setattr(process, "cholesky", lambda matrix, **_: np.eye(len(matrix)))
+    z = np.indices((72, 71)).reshape(2, -1).T[rng.permutation(5112)[:count]]
+    fit((72, 71), z, z @ [1.0, 0.5], np.ones(count), similar=False, rng=rng, start=np.zeros(4))
+    assert sizes == inducing

@@ -423,3 +423,10 @@ def test_numbers_of_a_binned_factor_name_their_bins(tmp_path):
 def test_names_are_quoted_for_a_shell_and_long_ones_are_shortened():
     assert [_quoted(n) for n in ("a", "a b", "a" * 40)] == ["a", "'a b'", "a" * 40]
     assert _quoted("a" * 41) == "a" * 37 + "..."
+
+
+def test_two_targets_are_measured_where_both_are():
+    """A row with one of them does not count among the two rows that are needed."""
+    rows = {"a": list("xy"), "b": list("pq"), "u": [1.0, None], "v": [None, 2.0]}
+    with pytest.raises(Refused, match="0 rows have a target in u, v; give at least two"):
+        read(rows, ["a", "b"], ["u", "v"])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from recombine.tables.referee import MEMBERS, PRIOR, PULL, Judgement, stack
+from recombine.tables import process
+from recombine.tables.referee import MEMBERS, PRIOR, PULL, Judgement, fit_members, stack
 
 
 def test_errors_of_two_ratios_are_sums_by_hand():
@@ -39,3 +40,19 @@ def test_weights_of_the_members_meet_the_optimality_conditions(rng):
 def test_members_that_agree_keep_equal_weights():
     y = np.arange(20.0)
     assert stack(np.repeat(y[:, None], len(MEMBERS), axis=1), y) == pytest.approx(PRIOR)
+
+
+@pytest.mark.parametrize(("count", "again"), [(400, True), (401, False)])
+def test_rehearsals_of_at_most_400_combinations_learn_hyperparameters_again(
+    count, again, rng, monkeypatch
+):
+    """Up to 2,000 combinations, both processes are exact."""
+    shape = (21, 20)
+    z = np.indices(shape).reshape(2, -1).T[rng.permutation(420)]
+    y, one = np.sin(z[:, 0]) + 0.1 * rng.normal(size=420), np.ones(420)
+    like = fit_members(shape, z[:30], y[:30], one[:30], rng)
+    theta = iter([like.conjunctions.theta, like.similarity.theta, like.similarity.theta])
+    monkeypatch.setattr(process, "learn", lambda *_, **__: next(theta))
+    made = fit_members(shape, z[:count], y[:count], one[:count], rng, like=like)
+    assert type(made.conjunctions) is process.Process
+    assert len([*theta]) == (0 if again else 3)

@@ -1,6 +1,7 @@
 """Splits of a table by combinations."""
 
 import inspect
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from recombine.tables.certify import certify
 from recombine.tables.lists import rows_of
 from recombine.tables.read import read
 from recombine.tables.solve import solve
-from recombine.tables.split import ladder, split
+from recombine.tables.split import _conjunctions_out, ladder, split
 from recombine.tables.table import Table, space_of
 
 
@@ -46,6 +47,24 @@ def test_large_tables_are_split_in_rounds(monkeypatch):
     assert s.determined == 1
     assert s.margin <= 8
     assert 0.2 < s.share <= 0.3
+
+
+def test_rounds_do_not_try_again_what_they_put_back(monkeypatch, rng):
+    """Five combinations of 25 are never determined; all others are removed in the end."""
+    from recombine.tables import split as module
+
+    grid = np.indices((5, 5)).reshape(2, -1).T
+    bad, tries = grid[[3, 8, 9, 17, 20]], []
+
+    def certified(train, order, queries):
+        wrong = (queries[:, None] == bad).all(axis=2)
+        tries.append(wrong.sum(axis=0))
+        return SimpleNamespace(determined=~wrong.any(axis=1), margin=np.ones(len(queries)))
+
+    monkeypatch.setattr(module, "certify", certified)
+    removed = module._many_at_once(table_of(grid, (5, 5)), 1, 20, 2.0, rng)
+    assert (removed == ~(grid[:, None] == bad).all(axis=2).any(axis=1)).all()
+    assert np.sum(tries, axis=0).max() == 1
 
 
 def test_rows_of_one_combination_stay_together():
@@ -113,3 +132,10 @@ def test_splits_that_are_not_possible():
         split(table_of(np.repeat([[0, 0], [1, 1]], 3, axis=0), (2, 2)), 0.5, undetermined=2)
     with pytest.raises(Refused, match="takes a table that read"):
         inspect.unwrap(split)("data.csv")
+
+
+@pytest.mark.parametrize("goal", [1, 7, 12])
+def test_conjunctions_of_all_factors_are_single_combinations(goal, rng):
+    """They are held out one by one, so exactly as many as requested are."""
+    grid = np.indices((5, 5)).reshape(2, -1).T
+    assert _conjunctions_out(table_of(grid, (5, 5)), 2, goal, rng).sum() == goal

@@ -386,6 +386,19 @@ def test_grouping_takes_no_more_memory_than_it_says(factors, order, rng):
     assert bound / 3 < peak <= bound
 
 
+def test_the_grid_method_needs_the_memory_of_all_conjunctions():
+    z = grid(3, 3, 3)
+    memory = needed(27, 3, 8)
+    regress(random_network("relu", 3, 3), z, z[:, 0], method="grid", memory=memory)
+    with pytest.raises(Refused, match="Numbering all conjunctions"):
+        regress(random_network("relu", 3, 3), z, z[:, 0], method="grid", memory=memory - 1)
+
+
+def test_grouping_says_eight_bytes_for_each_of_its_numbers():
+    """Six numbers per point and factor, and four per point and conjunction."""
+    assert needed(5, 3, 7) == 8 * (5 * 3 * 6 + 5 * 7 * 4)
+
+
 @pytest.mark.parametrize("unit", [1e-15, 1.0, 1e15])
 def test_a_margin_is_that_of_two_points_in_every_unit(unit):
     """Of labels ±1 at distance d, the dual coefficients are 2 / d² and the offset is midway."""
