@@ -55,8 +55,7 @@ def test_a_network_on_a_protein_is_audited_advised_and_audited_again():
 @pytest.fixture(scope="module")
 def letters():
     rng = np.random.default_rng(0)
-    with pytest.warns(UserWarning, match="'A' and 'a', which look alike"):
-        return people.case(glyphs(8), "glyph", "family", 80, 8, rng), rng
+    return people.case(glyphs(8), "glyph", "family", 80, 8, rng), rng
 
 
 def test_a_network_on_images_of_glyphs_is_audited_advised_and_audited_again(letters):

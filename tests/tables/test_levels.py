@@ -153,3 +153,9 @@ def test_whole_numbers_of_more_than_64_bits_are_numbers():
     assert read(columns, ["a", "c=width:2"], "b").shape == (2, 2)
     near = [2**70, 2**70 + 1, 2**70, 2**70 + 1]  # floats cannot tell them apart
     assert read(columns | {"c": near}, ["a", "c"], "b").shape == (2, 2)
+
+
+def test_levels_that_are_kept_apart_on_purpose_warn_of_nothing():
+    data = {"letter": ["A", "a", "b"] * 2, "b": [0, 0, 0, 1, 1, 1], "y": range(6)}
+    t = read(data, ["letter", "b"], "y", merge_levels=False)
+    assert t.levels("letter") == ("A", "a", "b")
