@@ -32,7 +32,7 @@ def __getattr__(name: str) -> object:
     if name not in MOVED:
         raise AttributeError(f"module 'recombine' has no attribute {name!r}")
     warnings.warn(
-        f"recombine.{name} has moved; use: from {MOVED[name]} import {name}",
+        f"recombine.{name} has moved and ends with 0.5; use: from {MOVED[name]} import {name}",
         DeprecationWarning,
         stacklevel=2,
     )
