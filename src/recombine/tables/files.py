@@ -14,8 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from recombine.base.error import Refused
 
 if TYPE_CHECKING:
@@ -51,6 +49,8 @@ def parse(
     name: str, content: bytes, suffix: str, separator: str, encoding: str = "utf-8"
 ) -> polars.DataFrame:
     """Parse the content of a file, whose suffix names its format."""
+    import polars as pl  # here, because it loads slowly
+
     if not content.strip():
         raise Refused(f"{name} is empty; a table needs a header and rows.")
     try:
@@ -167,6 +167,8 @@ def _decode(name: str, content: bytes, encoding: str) -> bytes:
 
 def _csv(text: bytes, separator: str) -> polars.DataFrame:
     """Read CSV: a column is numeric if all of its fields are, else text as written."""
+    import polars as pl  # here, because it loads slowly
+
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8-sig"), delimiter=separator)
@@ -189,6 +191,8 @@ def _csv(text: bytes, separator: str) -> polars.DataFrame:
 
 def typed_column(s: polars.Series) -> polars.Series:
     """Convert text to numbers or truth values if all fields are; codes such as 007 stay text."""
+    import polars as pl  # here, because it loads slowly
+
     text = s.str.strip_chars()
     text = text.set(text.is_in(MISSING), None)
     for kind in (pl.Int64, pl.Float64):

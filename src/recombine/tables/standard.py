@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from recombine.base.error import Refused
 from recombine.spaces.space import Space
@@ -147,7 +146,8 @@ def _starts(shape: Sequence[int], cells: Cells) -> Array:
         if low == high:
             continue
         steps = np.round((y - low) / (high - low) * STEPS)
-        rank = (2 * rankdata(steps) - len(y) - 1) / len(y)
+        _, place, count = np.unique(steps, return_inverse=True, return_counts=True)
+        rank = (2 * count.cumsum() - count - len(y))[place] / len(y)  # equal ones share their mean
         effects = np.zeros(len(y))
         for c, m in enumerate(shape):
             count = np.maximum(np.bincount(cells.z[:, c], minlength=m), 1)
