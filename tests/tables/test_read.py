@@ -376,7 +376,11 @@ def test_level_names_stay_as_they_are_written(tmp_path):
 def test_dataframes_as_people_have_them():
     rows = {"a": ["x", "x", "z"], "y": [1.0, 2.0, 3.0]}
     days = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-02"])
-    assert read(pd.DataFrame(rows | {"b": days}), target="y").levels("b")[0] == "2020-01-01"
+    for unit in ("ns", "us"):  # of pandas 2 and 3
+        dated = pd.DataFrame(rows | {"b": days.as_unit(unit)})
+        assert read(dated, target="y").levels("b")[0] == "2020-01-01"
+    close = np.array([1, 2, 2], dtype="datetime64[ns]")  # Python's clock has microseconds
+    assert read(rows | {"b": close}, target="y").levels("b") == ("1", "2")
     cut_ = pd.DataFrame(rows | {"b": pd.cut([1, 2, 3], 2)})
     assert read(cut_, target="y").levels("b")[1] == "(2.0, 3.0]"
     numbered = pd.DataFrame([[1, 2, 3.0], [2, 3, 4.0], [1, 3, 4.0]])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from recombine.base.error import Refused, nearest
 from recombine.tables.bins import cut, edges
@@ -195,6 +196,8 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
     series = []
     for name, column in columns.items():
         values: Any = column if isinstance(column, list | tuple) else np.asarray(column)
+        if isinstance(values, np.ndarray) and values.dtype in ("M8[ns]", "m8[ns]"):
+            values = _microseconds(values)
         if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
             values = _values(name, values.tolist() if isinstance(values, np.ndarray) else values)
         elif values.ndim != 1:
@@ -206,6 +209,12 @@ def _frame(columns: Mapping[str, Any]) -> polars.DataFrame:
             f"{', '.join(f'{s.name} {len(s)}' for s in series)}."
         )
     return pl.DataFrame(series)
+
+
+def _microseconds(values: NDArray[Any]) -> NDArray[Any]:
+    """Cast nanoseconds, which Python lacks, to microseconds if that confuses no two of them."""
+    cast = values.astype(values.dtype.str.replace("[ns]", "[us]"))
+    return cast if len(np.unique(cast)) == len(np.unique(values)) else values
 
 
 def _values(name: str, column: Any) -> list[Any]:
