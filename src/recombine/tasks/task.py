@@ -223,9 +223,8 @@ def tabulated(space: Space, z: Points, y: Array) -> Task:
 
     def value(point: Tensor) -> Tensor:
         device = point.device
-        number = (point.long() * steps.to(device)).sum()[
-            None
-        ]  # with an axis, for vmap of torch 2.6
+        # An axis, for vmap of torch 2.6.
+        number = (point.long() * steps.to(device)).sum()[None]
         at = torch.searchsorted(listed.to(device), number).clamp(max=len(listed) - 1)
         return torch.where(listed.to(device)[at] == number, values.to(device)[at], torch.nan)[0]
 
