@@ -45,7 +45,7 @@ def test_unmeasured_levels_and_orders_are_marked():
     changes = (grid > 0).sum(axis=1)
     shown = (changes < 2) & (grid < 3).all(axis=1)
     table = table_of(grid, np.arange(64.0)).take(shown)
-    why = _mark_unknown(table, grid, np.full(64, KNOWN))
+    why = _mark_unknown(table.shape, table.cells.z, grid, np.full(64, KNOWN))
     expected = np.where((grid == 3).any(axis=1), LEVEL, np.where(changes > 1, ORDER, KNOWN))
     assert why.tolist() == expected.tolist()
 
