@@ -152,7 +152,9 @@ def test_sap_ranks_codes_as_a_linear_machine_does():
     ours = d.sap(codes, factors, mutual, np.random.default_rng(0))
     for f, y in enumerate(binary.values()):
         scores = [
-            LinearSVC(C=1, class_weight="balanced").fit(c[:, None], y).score(c[:, None], y)
+            LinearSVC(C=1, class_weight="balanced", dual="auto")
+            .fit(c[:, None], y)
+            .score(c[:, None], y)
             for c in codes.T
         ]
         gap = abs(scores[0] - scores[1])

@@ -209,7 +209,8 @@ def test_auto_takes_the_fastest_that_is_exact():
     assert engine([chain(s) for s in range(2)], optimizer=torch.optim.Adafactor) == "turn"
     matrices = [chain(s, bias=False) for s in range(2)]
     assert engine(matrices) == "stack"
-    assert engine(matrices, optimizer=torch.optim.Muon) == "turn"
+    if hasattr(torch.optim, "Muon"):  # since torch 2.9
+        assert engine(matrices, optimizer=torch.optim.Muon) == "turn"
     assert engine([odd(0), odd(1)]) == "map"
     assert engine([odd(0), odd(1, power=2.0)]) == "turn", "they differ in more than their weights"
     tied = [chain(s) for s in range(2)]

@@ -45,8 +45,8 @@ def image_grid(bank: Bank, read: str = "", side: int = 16) -> Task:
     table = small.unflatten(0, space.shape)
 
     def image(z: Tensor) -> Tensor:
-        pixels: Tensor = table.to(z.device)[tuple(z.long().unbind())]
-        return pixels
+        pixels: Tensor = table.to(z.device)[tuple(z.long()[:, None])]  # an axis for torch 2.6
+        return pixels[0]
 
     if not read:
         return Task(space, join(*map(one_hot, space.shape)), image)

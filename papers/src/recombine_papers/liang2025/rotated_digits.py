@@ -31,6 +31,7 @@ def turn(images: Tensor, which: Tensor, angle: Tensor) -> Tensor:
     inside = (torch.minimum(row, column) >= -EDGE) & (torch.maximum(row, column) <= last + EDGE)
     top, left = (v.floor().clamp(0, last - 1).long() for v in (row, column))
     down, right = row - top, column - left
+    which = which[None, None]  # with axes, for vmap of torch 2.6
     upper = (1 - right) * images[which, top, left] + right * images[which, top, left + 1]
     lower = (1 - right) * images[which, top + 1, left] + right * images[which, top + 1, left + 1]
     return (((1 - down) * upper + down * lower) * inside).to(images.dtype)
