@@ -9,6 +9,7 @@ from copy import copy, deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 # What is mutated, from the root of the repository.
 SOURCES = (
@@ -277,10 +278,11 @@ class _Reader:
         # Parentheses keep the reading of what stands around; a whole statement needs none.
         form = "{}" if isinstance(new, ast.stmt | ast.Constant) else "({})"
         was, now = ast.unparse(node), form.format(ast.unparse(new))
-        start = self.starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
-        end = self.starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        at: Any = node  # what has options has a place, which the type of all nodes lacks
+        start = self.starts[at.lineno - 1] + at.col_offset
+        end = self.starts[at.end_lineno - 1] + at.end_col_offset
         self.mutants.append(
-            Mutant(ident[:12], self.file, node.lineno, function, was, now, (start, end), block)  # type: ignore[attr-defined]
+            Mutant(ident[:12], self.file, at.lineno, function, was, now, (start, end), block)
         )
 
 

@@ -149,7 +149,9 @@ def conda(requirement: str) -> str:
     >>> conda("torch>=2.6"), conda("numpy >= 1.26"), conda("rich")
     ('pytorch >=2.6', 'numpy >=1.26', 'rich')
     """
-    name, versions = re.match(r"([\w.-]+)(?:\[.*\])?\s*(.*)", requirement).groups()  # type: ignore[union-attr]
+    found = re.match(r"([\w.-]+)(?:\[.*\])?\s*(.*)", requirement)
+    assert found is not None
+    name, versions = found.groups()
     return f"{CONDA.get(name, name)} {versions.replace(' ', '')}".strip()
 
 

@@ -52,7 +52,10 @@ def audited(kind, rows, names, order, unit=1.0):
 def numbers(answer, names, unit):
     """Every number of an audit, by what it is about; errors in the unit of the target."""
     back = {str(n): (f, k) for f in range(3) for k, n in enumerate(names[f])}
-    place = lambda cell: tuple(sorted(back[cell[n]] for n in NAMES))  # noqa: E731
+
+    def place(cell):
+        return tuple(sorted(back[cell[n]] for n in NAMES))
+
     d = answer.to_dict()
     table = {f"reason {r['name']}": r["value"] for r in d["reasons"]}
     table |= {f"error {k}": [x and x / unit for x in v] for k, v in d["errors"].items()}
